@@ -1,0 +1,11 @@
+"""Decorator: stock `datafusion`, decorated. `python decorator.py LINEITEM_PARQUET WORKER_URL...`."""
+
+import sys
+
+from datafusion import SessionContext
+from datafusion_decorator import distributed
+
+ctx = distributed(SessionContext(), workers=sys.argv[2:])
+ctx.register_parquet("lineitem", sys.argv[1])
+rows = ctx.sql("SELECT l_shipmode, count(*) AS n FROM lineitem GROUP BY l_shipmode ORDER BY l_shipmode")
+print(rows.to_pydict())
