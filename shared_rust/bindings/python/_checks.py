@@ -1,0 +1,82 @@
+"""Checks of single values; each names the option, what it got and what it expects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def check_token(value: object) -> str:
+    """Return a bearer token.
+
+    Raises:
+        ValueError: it holds something that no HTTP header can.
+        TypeError: not a string.
+    """
+    token = string("token", value)
+    if not token or not all("!" <= character <= "~" for character in token):
+        msg = "token must be one or more visible ASCII characters without spaces"
+        raise ValueError(msg)
+    return token
+
+
+def read_pem(name: str, value: object) -> str:
+    """Return the text of a PEM file: the engine takes the text, so that it does not matter who may read the file later.
+
+    Raises:
+        ValueError: the file is missing, cannot be read, or is no PEM file.
+        TypeError: not a path.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        msg = f"{name} must be a path of a PEM file, got {type(value).__name__}"
+        raise TypeError(msg)
+    path = os.fspath(value)
+    try:
+        text = Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{name}: cannot read {path!r} ({error.strerror if isinstance(error, OSError) else 'not a text file'})"
+        raise ValueError(msg) from error
+    if "-----BEGIN " not in text:
+        msg = f"{name}: {path!r} is not a PEM file (it has no BEGIN line)"
+        raise ValueError(msg)
+    return text
+
+
+def flag(name: str, value: object) -> bool:
+    """Return a switch.
+
+    Raises:
+        TypeError: not a bool.
+    """
+    if not isinstance(value, bool):
+        msg = f"{name} must be True or False, got {value!r}"
+        raise TypeError(msg)
+    return value
+
+
+def string(name: str, value: object) -> str:
+    """Return a string.
+
+    Raises:
+        TypeError: not a string.
+    """
+    if not isinstance(value, str):
+        msg = f"{name} must be a string, got {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def seconds(name: str, value: object) -> float:
+    """Return a positive number of seconds.
+
+    Raises:
+        ValueError: zero, negative, infinite or no number.
+        TypeError: of another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        msg = f"{name} must be a number of seconds, got {type(value).__name__}"
+        raise TypeError(msg)
+    if not 0 < value < float("inf"):
+        msg = f"{name} must be a positive number of seconds, got {value}"
+        raise ValueError(msg)
+    return float(value)

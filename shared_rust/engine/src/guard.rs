@@ -1,0 +1,174 @@
+//! Looks at a plan before it is distributed: would the engine give another answer on workers than on one node?
+//!
+//! Each rule stands for a whole kind of fault of datafusion-distributed 4.0 with separate workers. A rule never
+//! repairs a single query; it keeps the kind on fewer tasks, or on the coordinator, and the reason goes to `EXPLAIN`.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{DistributedCodec, NetworkBoundaryExt};
+use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use prost::Message;
+
+/// What to do with a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing stands against it.
+    Distribute,
+    /// Joins must not broadcast: a row limit in a build side would be applied once per consumer.
+    DistributeWithoutBroadcast,
+    /// It runs on the coordinator, for this reason.
+    StayLocal(String),
+}
+
+/// Decides from the local plan.
+pub fn inspect(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Decision> {
+    if let Some(reason) = unsendable(plan, config)? {
+        return Ok(Decision::StayLocal(reason));
+    }
+    Ok(if limits_a_build_side(plan) { Decision::DistributeWithoutBroadcast } else { Decision::Distribute })
+}
+
+/// Rule 1: a `LIMIT` above the broadcast of a build side picks its rows in every consumer task anew, so different
+/// tasks join different rows. Seen as 2550 instead of 2500 rows, now and then.
+fn limits_a_build_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let build = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        (*join.partition_mode() == PartitionMode::CollectLeft).then(|| join.left())
+    } else if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
+        Some(join.left())
+    } else {
+        plan.downcast_ref::<NestedLoopJoinExec>().map(NestedLoopJoinExec::left)
+    };
+    build.is_some_and(has_limit) || plan.children().into_iter().any(limits_a_build_side)
+}
+
+fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.fetch().is_some() || plan.name().ends_with("LimitExec") || plan.children().into_iter().any(has_limit)
+}
+
+/// Rule 2: what protobuf drops silently, or cannot say, stays where it is.
+fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Option<String>> {
+    for child in plan.children() {
+        if let Some(reason) = unsendable(child, config)? {
+            return Ok(Some(reason));
+        }
+    }
+    if matches!(plan.name(), "RecursiveQueryExec" | "WorkTableExec") {
+        return Ok(Some("a recursive query keeps its working table in one process".into()));
+    }
+    if !plan.children().is_empty() {
+        return Ok(None);
+    }
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        return match scan.data_source().downcast_ref::<FileScanConfig>() {
+            Some(files) => lossy_reader(files, config),
+            // Tables in memory are sent by value; encoding one here only to look at it would copy it.
+            None => Ok(None),
+        };
+    }
+    Ok(encode(plan, config).err().map(|_| format!("{} exists only in this process", plan.name())))
+}
+
+/// A file scan survives if sending an empty one like it gives an equal one back.
+fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option<String>> {
+    let kind = files.file_source().file_type().to_string();
+    if !matches!(kind.as_str(), "csv" | "json") {
+        return Ok(None);
+    }
+    let reason = |what: &str| Some(format!("{what} of a {kind} table cannot be sent to workers"));
+    let empty = FileScanConfigBuilder::from(files.clone()).with_file_groups(vec![]).build();
+    if files.file_compression_type != FileCompressionType::UNCOMPRESSED {
+        return Ok(reason("the compression"));
+    }
+    let plan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(empty);
+    let Ok(bytes) = encode(&plan, config) else { return Ok(reason("the reader's options")) };
+    let context = datafusion::execution::TaskContext::default().with_session_config(config.clone());
+    let codec = DistributedCodec::new_combined_with_user(config);
+    let returned =
+        datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec(&bytes, &context, &codec)?;
+    Ok(if reader_options(&plan) == reader_options(&returned) { None } else { reason("some of the reader's options") })
+}
+
+/// The options of a CSV reader as their `Debug` form, which is the only public view of all of them. A JSON reader shows
+/// none; its one option, an array instead of lines, makes a worker fail to parse rather than answer wrongly.
+fn reader_options(plan: &Arc<dyn ExecutionPlan>) -> String {
+    let text = plan
+        .downcast_ref::<DataSourceExec>()
+        .and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>())
+        .and_then(|files| files.file_source().downcast_ref::<CsvSource>().map(|csv| format!("{csv:?}")))
+        .unwrap_or_default();
+    normalise(&text)
+}
+
+/// `None` and the explicit default mean the same to a reader; options that only writers look at do not matter.
+fn normalise(text: &str) -> String {
+    const WRITER_ONLY: [&str; 9] = [
+        "quote_style", "ignore_leading_whitespace", "ignore_trailing_whitespace", "compression_level", "date_format",
+        "datetime_format", "timestamp_format", "timestamp_tz_format", "time_format",
+    ];
+    const INFERENCE_ONLY: [&str; 3] = ["schema_infer_max_rec", "null_value", "has_header"];
+    let options = text.split_once("CsvOptions {").map_or("", |(_, rest)| rest.split_once('}').map_or(rest, |(o, _)| o));
+    let kept: Vec<&str> = options
+        .split(", ")
+        .map(str::trim)
+        .filter(|field| {
+            let name = field.split(':').next().unwrap_or_default();
+            !WRITER_ONLY.contains(&name) && !INFERENCE_ONLY.contains(&name)
+        })
+        .filter(|field| !field.ends_with("None") && !field.ends_with("Some(false)") && !field.ends_with("double_quote: Some(true)"))
+        .collect();
+    kept.join(", ")
+}
+
+fn encode(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Vec<u8>> {
+    let codec = DistributedCodec::new_combined_with_user(config);
+    physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &codec).map(|bytes| bytes.to_vec())
+}
+
+/// Depth from which a stage is tried out: protobuf decoding stops at 100 nested messages, and a plan node with its
+/// expressions takes two or more.
+const SUSPICIOUS_DEPTH: usize = 24;
+
+/// Rule 3: a stage that is nested deeper than protobuf decodes would fail on the worker.
+pub fn too_deep(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Option<String>> {
+    let mut stages = vec![];
+    collect_stages(plan, &mut stages);
+    for stage in stages {
+        if depth(&stage) < SUSPICIOUS_DEPTH {
+            continue;
+        }
+        let bytes = encode(&stage, config)?;
+        if PhysicalPlanNode::decode(bytes.as_slice()).is_err() {
+            return Ok(Some("the plan is nested deeper than its wire format can carry".into()));
+        }
+    }
+    Ok(None)
+}
+
+fn collect_stages(plan: &Arc<dyn ExecutionPlan>, stages: &mut Vec<Arc<dyn ExecutionPlan>>) {
+    if let Some(boundary) = plan.as_network_boundary()
+        && let Some(below) = boundary.input_stage().local_plan()
+    {
+        stages.push(Arc::clone(below));
+        collect_stages(below, stages);
+        return;
+    }
+    for child in plan.children() {
+        collect_stages(child, stages);
+    }
+}
+
+/// Depth of one stage: what lies beyond a boundary travels on its own.
+fn depth(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    if plan.is_network_boundary() {
+        return 1;
+    }
+    1 + plan.children().into_iter().map(depth).max().unwrap_or(0)
+}

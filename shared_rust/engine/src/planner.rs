@@ -1,0 +1,180 @@
+//! From a logical plan to one that workers execute, or to a local one and the reason why.
+//!
+//! datafusion-distributed's planner does the distributing. Around it we do three things: look at the local plan first
+//! ([`guard`]), wrap what it returns so that session settings travel ([`exec`]), and let `EXPLAIN` show the plan that
+//! would really run.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::common::{Result, internal_datafusion_err, plan_err};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Explain, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion_distributed::{DistributedConfig, SessionStateBuilderExt, display_plan_ascii};
+use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+
+use crate::exec::DistributedQueryExec;
+use crate::functions;
+use crate::guard::{self, Decision};
+use crate::inspect::is_distributed;
+
+type SharedPlanner = Arc<dyn QueryPlanner + Send + Sync>;
+
+/// The planner of every session with a cluster.
+#[derive(Debug)]
+pub struct EnginePlanner {
+    previous: Option<SharedPlanner>,
+    codecs: Vec<Arc<dyn PhysicalExtensionCodec>>,
+    strict: bool,
+}
+
+/// A physical plan and, when it does not run on workers, why.
+struct Planned {
+    plan: Arc<dyn ExecutionPlan>,
+    local_because: Option<String>,
+}
+
+impl EnginePlanner {
+    /// `previous` makes the local plan that gets distributed, `codecs` encode the user's functions, `strict` refuses
+    /// plans that stay local.
+    pub fn new(
+        previous: Option<SharedPlanner>,
+        codecs: Vec<Arc<dyn PhysicalExtensionCodec>>,
+        strict: bool,
+    ) -> Self {
+        Self { previous, codecs, strict }
+    }
+
+    async fn local(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        match &self.previous {
+            Some(previous) => previous.create_physical_plan(logical, session).await,
+            None => DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await,
+        }
+    }
+
+    async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Planned> {
+        let local = self.local(logical, session).await?;
+        let decision = guard::inspect(&local, session.config())?;
+        let distributed = match &decision {
+            Decision::Distribute => distribute(&local, logical, session).await?,
+            Decision::DistributeWithoutBroadcast => {
+                distribute(&local, logical, &without_broadcast(session)?).await?
+            }
+            Decision::StayLocal(reason) => {
+                return Ok(Planned { plan: local, local_because: Some(reason.clone()) });
+            }
+        };
+        if !is_distributed(&distributed) {
+            let reason = "every scan is small enough for one task (distributed.file_scan_config_bytes_per_partition)";
+            return Ok(Planned { plan: local, local_because: Some(reason.into()) });
+        }
+        if let Some(reason) = guard::too_deep(&distributed, session.config())? {
+            return Ok(Planned { plan: local, local_because: Some(reason) });
+        }
+        let functions = functions::collect(logical, &self.codecs)?;
+        Ok(Planned { plan: Arc::new(DistributedQueryExec::new(distributed, functions)), local_because: None })
+    }
+
+    /// DataFusion's own `EXPLAIN` with the final physical plan replaced by the distributed one.
+    async fn explain(
+        &self,
+        logical: &LogicalPlan,
+        explain: &Explain,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let local = self.local(logical, session).await?;
+        let Some(explained) = local.downcast_ref::<ExplainExec>() else { return Ok(local) };
+        let planned = match self.plan(&explain.plan, session).await {
+            Ok(planned) => planned,
+            // The local EXPLAIN already tells planning errors in its own way.
+            Err(_) => return Ok(local),
+        };
+        let text = match &planned.local_because {
+            None => display_plan_ascii(inner(&planned.plan).as_ref(), false),
+            Some(reason) => format!("not distributed: {reason}"),
+        };
+        let mut plans = explained.stringified_plans().to_vec();
+        let is_final = |p: &StringifiedPlan| p.plan_type == PlanType::FinalPhysicalPlan;
+        match (plans.iter_mut().find(|p| is_final(p)), &planned.local_because) {
+            (Some(shown), None) => shown.plan = Arc::new(text),
+            (Some(shown), Some(_)) => shown.plan = Arc::new(format!("{text}\n{}", shown.plan)),
+            (None, _) => plans.push(StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)),
+        }
+        Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for EnginePlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let LogicalPlan::Explain(explain) = logical {
+            return self.explain(logical, explain, session).await;
+        }
+        let planned = self.plan(logical, session).await?;
+        match planned.local_because {
+            Some(reason) if self.strict && reads_something(&planned.plan) => {
+                plan_err!("This session is strict and the query cannot be distributed: {reason}")
+            }
+            Some(reason) => {
+                log::debug!("planned locally: {reason}");
+                Ok(planned.plan)
+            }
+            None => Ok(planned.plan),
+        }
+    }
+}
+
+/// Strictness is about data: `SELECT 1` and DDL have nothing to distribute.
+fn reads_something(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.name() == "DataSourceExec" || plan.children().into_iter().any(reads_something)
+}
+
+fn inner(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    plan.downcast_ref::<DistributedQueryExec>().map_or(plan, DistributedQueryExec::inner)
+}
+
+/// Runs datafusion-distributed's passes over a plan that exists already.
+async fn distribute(
+    local: &Arc<dyn ExecutionPlan>,
+    logical: &LogicalPlan,
+    session: &dyn Session,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // The passes are private; the only way in is the planner, which first asks the planner before it.
+    let mut builder = SessionStateBuilder::new()
+        .with_query_planner(Arc::new(Preplanned(Arc::clone(local))))
+        .with_distributed_planner();
+    let planner =
+        std::mem::take(builder.query_planner()).ok_or_else(|| internal_datafusion_err!("no distributed planner"))?;
+    planner.create_physical_plan(logical, session).await
+}
+
+/// Answers with a plan made earlier.
+#[derive(Debug)]
+struct Preplanned(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl QueryPlanner for Preplanned {
+    async fn create_physical_plan(&self, _: &LogicalPlan, _: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn without_broadcast(session: &dyn Session) -> Result<SessionState> {
+    let mut state = session
+        .as_any()
+        .downcast_ref::<SessionState>()
+        .cloned()
+        .ok_or_else(|| internal_datafusion_err!("the session is not a SessionState"))?;
+    DistributedConfig::from_config_options_mut(state.config_mut().options_mut())?.broadcast_joins = false;
+    Ok(state)
+}

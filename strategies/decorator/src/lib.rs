@@ -1,0 +1,24 @@
+//! Attaches distributed execution to the stock `datafusion` wheel.
+//!
+//! The wheel and this extension are two native libraries, each with its own DataFusion. They meet in PyCapsules: the
+//! host sends its optimized logical plan as protobuf ([`planner`]), this side plans it with its own rules and
+//! functions ([`hydrate`]), and hands back a plan that only this process can execute, behind a number ([`handle`]).
+
+mod extension;
+mod handle;
+mod hydrate;
+mod planner;
+
+use pyo3::prelude::*;
+
+/// The allocator of every arm, so that allocators are not what a comparison compares.
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    df_strategies_bindings::register(module, extension::stock_physical_codec)?;
+    module.add_class::<extension::DistributedExtension>()?;
+    module.add("DATAFUSION_MAJOR", datafusion_ffi::version())?;
+    Ok(())
+}

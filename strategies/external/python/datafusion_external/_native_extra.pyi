@@ -1,0 +1,3 @@
+from typing import Any
+
+def distributed_context(config: Any, runtime: Any, spec: str, resolver: Any = ...) -> Any: ...
