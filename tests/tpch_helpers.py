@@ -30,7 +30,7 @@ def assert_same_answer(left: pa.Table, right: pa.Table, query: Query) -> None:
     """
     assert left.num_columns == right.num_columns == len(query.columns), (query.id, left.schema, right.schema)
     assert left.num_rows == right.num_rows, f"{query.id}: {left.num_rows} and {right.num_rows} rows"
-    units = [max(_unit(a.type), _unit(b.type)) for a, b in zip(left.schema, right.schema, strict=True)]
+    units = [_unit(a.type, b.type) for a, b in zip(left.schema, right.schema, strict=True)]
     pairs = zip(_settle_ties(left, query), _settle_ties(right, query), strict=True)
     for number, (a, b) in enumerate(pairs):
         for column, (x, y, unit) in enumerate(zip(a, b, units, strict=True)):
@@ -59,15 +59,17 @@ def _settle_ties(answer: pa.Table, query: Query) -> list[Row]:
     return [row for _, row in sorted(zip(places, rows, strict=True), key=lambda item: (item[0], repr(item[1])))]
 
 
-def _unit(dtype: pa.DataType) -> float:
-    """One unit of the last decimal where a value may have been cut or rounded, 0 where values are exact."""
-    return float(10.0**-dtype.scale) if pa.types.is_decimal(dtype) and dtype.scale > 0 else 0.0
+def _unit(left: pa.DataType, right: pa.DataType) -> Decimal:
+    """One unit of the coarser side's last decimal; 0 where both sides have the same one, so that nothing was cut."""
+    scales = [dtype.scale for dtype in (left, right) if pa.types.is_decimal(dtype)]
+    if len(scales) == len(set(scales)) and any(scales):
+        return Decimal(1).scaleb(-min(scales))
+    return Decimal(0)
 
 
-def _same(x: Any, y: Any, unit: float) -> bool:
+def _same(x: Any, y: Any, unit: Decimal) -> bool:
     exact = (str, date, bool, type(None))
     if isinstance(x, exact) or isinstance(y, exact):
         return bool(x == y)
-    if isinstance(x, float) or isinstance(y, float):
-        return abs(float(x) - float(y)) <= max(unit, RELATIVE * abs(float(x)))
-    return Decimal(x) == Decimal(y)
+    slack = RELATIVE * abs(float(x)) if isinstance(x, float) or isinstance(y, float) else 0
+    return abs(Decimal(x) - Decimal(y)) <= max(unit, Decimal(slack))
