@@ -178,15 +178,14 @@ def _answer(axis: Axis, board: _Board, ranked: list[OptionResult], given: Criter
     leader = next((result for result in ranked if result.excluded is None), None)
     choice = len(board.kept) > 1
     known = sum(entry.weight for entry in board.criteria if all(score.known for score in entry.scores))
-    announced = choice and leader is not None and leader.rank1 >= given.too_close_below
-    verdict: Literal["favours", "too_close", "no_choice"] = "too_close" if choice else "no_choice"
-    if announced:
-        verdict = "favours"
+    verdict: Literal["favours", "gate_open", "too_close", "no_choice"] = "too_close" if choice else "no_choice"
+    if choice and leader is not None and leader.rank1 >= given.too_close_below:
+        verdict = "favours" if leader.gates == "pass" else "gate_open"
     return AxisDecision(
         axis=axis.id,
         question=axis.question,
         verdict=verdict,
-        winner=leader.option if announced and leader else None,
+        winner=leader.option if verdict == "favours" and leader else None,
         leader=leader.option if leader else None,
         provisional=leader is None or leader.gates != "pass",
         known_weight=float(known),
@@ -206,14 +205,16 @@ def _sentence(verdict: str, ranked: Sequence[OptionResult], known: float, given:
     leader = passing[0]
     if verdict == "no_choice":
         return f"Only one option is left to rank: {leader.title}."
-    open_words = ", provisionally: a gate is open" if leader.gates != "pass" else ""
     basis = f"{leader.rank1:.0%} of weightings, figures for {known:.0%} of the weights"
     if verdict == "favours":
-        return f"The evidence favours: {leader.title} ({basis}{open_words})."
+        return f"The evidence favours: {leader.title} ({basis})."
+    open_words = " A gate is open." if leader.gates == "open" else ""
+    if verdict == "gate_open":
+        return f"Not settled: {leader.title} leads in {basis}, but a gate is open."
     second = max(passing[1:], key=lambda result: result.rank1)
     return (
         f"Too close to call: {leader.title} leads in {basis}, and {given.too_close_below:.0%} are needed; "
-        f"{second.title} comes first in {second.rank1:.0%}{open_words}."
+        f"{second.title} comes first in {second.rank1:.0%}.{open_words}"
     )
 
 
@@ -227,21 +228,28 @@ def _because(board: _Board, ranked: Sequence[OptionResult]) -> str:
     lead = board.weights * (board.value[:, first] - board.value[:, second])
     places = np.argsort(-lead, kind="stable")
     known = [place for place in places if all(score.known for score in board.criteria[place].scores)]
-    pro = [board.criteria[place].title for place in known if lead[place] > NOTABLE][:2]
-    con = [board.criteria[place].title for place in reversed(known) if lead[place] < -NOTABLE][:1]
+    pro = [_named(board.criteria[place]) for place in known if lead[place] > NOTABLE][:2]
+    con = [_named(board.criteria[place]) for place in reversed(known) if lead[place] < -NOTABLE][:1]
     words = f" For it: {'; '.join(pro)}." if pro else ""
     return words + (f" Against it: {'; '.join(con)}." if con else "")
+
+
+def _named(entry: CriterionResult) -> str:
+    return f"{entry.title} (judged)" if entry.kind == "judged" else entry.title
 
 
 def _flip(board: _Board) -> Flip | None:
     found = smallest_flip(board.value[:, board.kept], board.weights)
     if found is None:
         return None
+    criterion, winner = board.criteria[found.criterion], board.options[board.kept[found.winner]]
     return Flip(
-        criterion=board.criteria[found.criterion].id,
+        criterion=criterion.id,
+        criterion_title=criterion.title,
         from_weight=found.before,
         to_weight=found.to,
-        winner=board.options[board.kept[found.winner]].id,
+        winner=winner.id,
+        winner_title=winner.title,
     )
 
 
@@ -293,7 +301,8 @@ def _cannot_say(
         for entry in axis.criteria:
             unknown = [score for score in entry.scores if not score.known]
             if unknown:
-                names = ", ".join(score.option for score in unknown)
+                titles = {option.option: option.title for option in axis.options}
+                names = ", ".join(titles[score.option] for score in unknown)
                 found.append(f"{entry.title}: no figure for {names} ({unknown[0].note})")
     found.append(
         "each strategy pairs one place with one binding, so timings speak to the binding only; the same binding in "

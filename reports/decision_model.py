@@ -64,9 +64,16 @@ class Flip(Frozen):
     """The smallest change that gives another winner."""
 
     criterion: str
+    criterion_title: str
     from_weight: float
     to_weight: float
     winner: str
+    winner_title: str
+
+    def words(self) -> str:
+        """The change as a sentence."""
+        weights = f"from {self.from_weight:.0%} to {self.to_weight:.0%}"
+        return f"the weight of `{self.criterion_title}` {weights}; then this leads: {self.winner_title}"
 
 
 class AxisDecision(Frozen):
@@ -74,8 +81,10 @@ class AxisDecision(Frozen):
 
     axis: str
     question: str
-    verdict: Literal["favours", "too_close", "no_choice"]
-    winner: str | None = Field(default=None, description="Option that is announced; null when too close")
+    verdict: Literal["favours", "gate_open", "too_close", "no_choice"]
+    winner: str | None = Field(
+        default=None, description="Option that is announced; null when too close or a gate is open"
+    )
     leader: str | None = Field(default=None, description="Option with the highest score, announced or not")
     provisional: bool = Field(description="Whether a gate of the leader is open")
     known_weight: float = Field(description="Share of the weights whose criteria have figures for every option")

@@ -125,8 +125,9 @@ def _burden(parts: Parts, strategy: str) -> Figure:
     own = [share for share in row.source.code if not share.shared]
     if not any(share.files for share in own):
         return missing("no source file matched the path map")
-    lines = sum(sum(share.lines.values()) for share in own if share.home == "datafusion-python")
-    return exact(lines, f"{lines} lines")
+    counts = [count for share in own if share.home == "datafusion-python" for count in share.lines.items()]
+    lines = sum(number for language, number in counts if not language.endswith("tests"))
+    return exact(lines, f"{lines} lines without tests")
 
 
 def _native_delta(parts: Parts, strategy: str) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.model import Verdict, VerdictKind
+from harness.model import VerdictKind
 from reports.decision_model import Decision
 from reports.model import ArmInfo, ArmSummary, Comparison, Headline, Noise, Provenance, RunSettingsInfo
 
@@ -50,39 +50,45 @@ def _failures(comparisons: Sequence[Comparison], strategies: Sequence[str]) -> l
         gaps = {gap.query: gap for entry in comparisons if entry.new == arm for gap in entry.newly_failing}
         if gaps:
             listed = ", ".join(f"{gap.query} ({gap.status.value})" for gap in gaps.values())
-            found.append(f"{arm} fails {len(gaps)} queries that a baseline answers: {listed}.")
+            found.append(f"{arm} fails where a baseline answers: {listed}.")
     return found
 
 
 def _validity(summary: Mapping[str, ArmSummary], arms: Sequence[str]) -> str:
     if not arms:
         return "Nothing ran."
-    groups: dict[str, list[str]] = {}
+    said = {}
     for arm in arms:
         figures = summary[arm]
-        words = (
+        said[arm] = (
             f"{figures.ok} of {figures.queries} queries ran, {figures.validated} were validated, "
             f"{figures.distributed} reached the workers"
         )
-        groups.setdefault(words, []).append(arm)
-    return "; ".join(f"{', '.join(names)}: {words}" for words, names in groups.items()) + "."
+    return _grouped(said) + "."
 
 
 def _against(comparisons: Sequence[Comparison], strategies: Sequence[str], base: str, words: str) -> str | None:
     entries = [entry for entry in comparisons if entry.base == base and entry.new in strategies]
     if not entries:
         return None
-    parts = [f"{entry.new} {suite_words(entry.suite, entry.counted, entry.planned)}" for entry in entries]
-    return f"{words}: {'; '.join(parts)}."
+    return f"{words}: {_grouped({entry.new: suite_words(entry) for entry in entries})}."
 
 
-def suite_words(verdict: Verdict, counted: int, planned: int) -> str:
+def _grouped(said: Mapping[str, str]) -> str:
+    """Arms of which the same is said are named together."""
+    groups: dict[str, list[str]] = {}
+    for arm, words in said.items():
+        groups.setdefault(words, []).append(arm)
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in groups.items())
+
+
+def suite_words(entry: Comparison) -> str:
     """A suite's ratio with interval, verdict and coverage, or why there is none."""
-    cover = f"{counted} of {planned} queries"
-    if verdict.ratio is None:
-        return f"not comparable ({verdict.reason}; {cover})"
-    ratio = verdict.ratio
-    return f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}], {WORDS[verdict.kind]} ({cover})"
+    cover = f"{entry.counted} of {entry.planned} queries"
+    ratio = entry.suite.ratio
+    if ratio is None:
+        return f"not comparable, {entry.suite.reason}"
+    return f"{ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}], {WORDS[entry.suite.kind]} ({cover})"
 
 
 def make_caveats(settings: RunSettingsInfo, noise: Noise, provenance: Provenance, arms: Sequence[ArmInfo]) -> list[str]:

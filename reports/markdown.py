@@ -118,11 +118,11 @@ def _comparisons(report: Report) -> Iterable[str]:
     yield ""
     pair = words.aa_comparison(report)
     if pair is None:
-        yield f"**A/A**: {report.noise.reason}"
+        yield f"**A/A**: {words.sentence(report.noise.reason)}"
     else:
         shown = words.factor(pair.suite)
-        figures = f"{shown.times} {shown.word} {shown.mark} {words.ratio_interval(pair.suite)}"
-        yield f"**A/A** {pair.new} against {pair.base}: {figures}. {report.noise.reason}"
+        figures = f"{shown.times} {shown.word} {shown.mark} {words.suite_interval(pair.suite)}"
+        yield f"**A/A** {pair.new} against {pair.base}: {figures}. {words.sentence(report.noise.reason)}"
 
 
 def _query_row(row: QueryRow, entry: Comparison) -> list[str]:

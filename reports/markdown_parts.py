@@ -47,10 +47,7 @@ def _axis(axis: AxisDecision) -> Iterator[str]:
     yield from table(["criterion", "kind", "weight", "value", *ids], criteria)
     yield ""
     if axis.flip:
-        yield (
-            f"- smallest change of one weight that flips it: {axis.flip.criterion} from {axis.flip.from_weight:.0%} to "
-            f"{axis.flip.to_weight:.0%} makes {axis.flip.winner} lead"
-        )
+        yield f"- smallest change of one weight that flips it: {axis.flip.words()}"
     elif axis.verdict != "no_choice":
         yield "- no change of a single weight flips it"
     yield from (f"- flips with {item}" for item in axis.score_flips)

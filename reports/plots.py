@@ -65,6 +65,10 @@ STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 """Distances between ticks of a ratio axis that a reader can add up."""
 
 
+SHAPES = "osD^vP*X"
+"""A marker per arm, so that nothing rests on colour alone."""
+
+
 class Bar(NamedTuple):
     """One row of a forest plot."""
 
@@ -153,27 +157,16 @@ def _ratio_axis(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2f}"))
 
 
-def medians(report: Report) -> str:
-    """Median time per query and arm on a log axis: a dot per arm, shape by arm. Cells that do not count have no dot."""
-    shapes = "osD^vP*X"
-    colours = (MUTED, INK, ACCENT, GOOD, BAD, WARN)
+def medians(report: Report) -> str | None:
+    """Median time per query and arm on a log axis, a shape per arm; None when no cell counts.
+
+    Cells that do not count have no dot.
+    """
     arms = [arm for arm in report.arms if arm.kind != "aa"]
     with _figure(len(report.queries) + 1) as (figure, axes):
-        for number, arm in enumerate(arms):
-            points = [
-                (cell.median_ms, place)
-                for place, row in enumerate(report.queries)
-                if (cell := row.cells[arm.name]).counts and cell.median_ms
-            ]
-            axes.plot(
-                [time for time, _ in points],
-                [place for _, place in points],
-                linestyle="none",
-                marker=shapes[number % len(shapes)],
-                markersize=5,
-                color=colours[number % len(colours)],
-                label=arm.name,
-            )
+        drawn = [_dots(axes, report, arm.name, number) for number, arm in enumerate(arms)]
+        if not any(drawn):
+            return None
         axes.set_yticks(range(len(report.queries)), [row.query for row in report.queries])
         axes.set_ylim(len(report.queries) - 0.4, -0.6)
         _time_axis(axes)
@@ -181,6 +174,26 @@ def medians(report: Report) -> str:
         axes.set_axisbelow(True)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=3, fontsize=8, frameon=False, labelcolor=INK)
         return _finish(figure, "medians", "Dot plot: median time of each query on each arm, logarithmic")
+
+
+def _dots(axes: Axes, report: Report, arm: str, number: int) -> int:
+    """Draw one arm's medians; returns how many there are."""
+    points = [
+        (cell.median_ms, place)
+        for place, row in enumerate(report.queries)
+        if (cell := row.cells[arm]).counts and cell.median_ms
+    ]
+    colours = (MUTED, INK, ACCENT, GOOD, BAD, WARN)
+    axes.plot(
+        [time for time, _ in points],
+        [place for _, place in points],
+        linestyle="none",
+        marker=SHAPES[number % len(SHAPES)],
+        markersize=5,
+        color=colours[number % len(colours)],
+        label=arm,
+    )
+    return len(points)
 
 
 def release_timeline(report: Report) -> str | None:
@@ -192,7 +205,9 @@ def release_timeline(report: Report) -> str | None:
     with _figure(len(rows)) as (figure, axes):
         for place, row in enumerate(rows):
             if row.engine_days is None or row.python_days is None:
-                axes.text(0.02, place, row.reason, va="center", fontsize=8, color=MUTED, transform=_rows_of(axes))
+                axes.text(
+                    0.02, place, row.reason or "unknown", va="center", fontsize=8, color=MUTED, transform=_rows_of(axes)
+                )
                 continue
             axes.plot([0, max(row.engine_days, row.python_days)], [place, place], color=MUTED, linewidth=1)
             axes.plot([row.engine_days], [place], marker="D", color=ACCENT, markersize=6, linestyle="none")

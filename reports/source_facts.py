@@ -20,17 +20,18 @@ from reports.datafiles import read_toml
 
 FACTS_FILE = Path(__file__).parent / "source_facts.toml"
 
-_LANGUAGES = {".rs": "Rust", ".py": "Python", ".patch": "patch"}
+OVERLAY = "overlay.toml"
+"""File of an overlay that holds short insertions itself: its `lines` are code, the rest of it is not."""
 
 
 class CodeShare(Frozen):
-    """Lines of code that would live in one place: no blank lines, no comment lines; a patch counts its added lines."""
+    """Lines of code that would live in one place: no blank lines, no comment lines."""
 
     home: str
     title: str
     shared: bool = Field(description="Whether every strategy needs this code")
     files: int
-    lines: dict[str, int] = Field(default_factory=dict, description="By language")
+    lines: dict[str, int] = Field(default_factory=dict, description="By language; tests apart")
     unmatched: list[str] = Field(default_factory=list, description="Path patterns that matched no file")
 
 
@@ -67,12 +68,20 @@ def facts_map() -> Mapping[str, Any]:
     return read_toml(FACTS_FILE, "source map")
 
 
-def count_lines(text: str, suffix: str) -> int:
+def language_of(path: Path) -> str:
+    """Language of a file; a piece of code kept as text is named `x.rs.txt`, and tests count apart."""
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".txt"]
+    language = {".rs": "Rust", ".py": "Python"}.get(suffixes[-1] if suffixes else "", "insertions")
+    return f"{language} tests" if "tests" in path.parts else language
+
+
+def count_lines(path: Path) -> int:
     """Code lines of one file. Docstrings count as code: upstream would review and keep them."""
-    lines = [line.strip() for line in text.splitlines()]
-    if suffix == ".patch":
-        return sum(1 for line in lines if line.startswith("+") and not line.startswith("+++") and line != "+")
-    comment = "//" if suffix == ".rs" else "#"
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if path.name == OVERLAY:
+        text = "\n".join(entry.get("lines", "") for entry in parse_toml(text, str(path)).get("insert", []))
+    comment = "//" if language_of(path).startswith("Rust") else "#"
+    lines = (line.strip() for line in text.splitlines())
     return sum(1 for line in lines if line and not line.startswith(comment))
 
 
@@ -87,9 +96,8 @@ def code_share(checkout: Path, entry: Mapping[str, Any], *, shared: bool) -> Cod
             unmatched.append(pattern)
         files.update(found)
     for path in sorted(files):
-        language = _LANGUAGES.get(path.suffix, path.suffix.lstrip("."))
-        count = count_lines(path.read_text(encoding="utf-8", errors="replace"), path.suffix)
-        lines[language] = lines.get(language, 0) + count
+        language = language_of(path.relative_to(checkout))
+        lines[language] = lines.get(language, 0) + count_lines(path)
     return CodeShare(
         home=entry["home"], title=entry["title"], shared=shared, files=len(files), lines=lines, unmatched=unmatched
     )
@@ -105,10 +113,12 @@ def scan_private(checkout: Path, paths: Iterable[str], rules: Iterable[Mapping[s
         for number, line in enumerate(text.splitlines(), start=1):
             if line.lstrip().startswith(("#", "//")):
                 continue
-            for name, pattern, suffixes in compiled:
-                if path.suffix in suffixes and pattern.search(line):
-                    where = path.relative_to(checkout).as_posix()
-                    found.append(PrivateUse(rule=name, file=where, line=number, text=line.strip()[:160]))
+            rule = next(
+                (name for name, pattern, suffixes in compiled if path.suffix in suffixes and pattern.search(line)), None
+            )
+            if rule:
+                where = path.relative_to(checkout).as_posix()
+                found.append(PrivateUse(rule=rule, file=where, line=number, text=line.strip()[:160]))
     return found
 
 
@@ -168,7 +178,8 @@ def source_facts(checkout: Path, arm: str) -> SourceFacts:
     entries = [entry for entry in table["strategy"] if entry["arm"] == arm]
     code = [code_share(checkout, entry, shared=False) for entry in entries]
     code += [code_share(checkout, entry, shared=True) for entry in table["shared"]]
-    private = scan_private(checkout, [path for entry in entries for path in entry["paths"]], table["private"])
+    rules = [rule for rule in table["private"] if arm not in rule["own_to"]]
+    private = scan_private(checkout, [path for entry in entries for path in entry["paths"]], rules)
     root = table["lock"]["roots"].get(arm)
     lock_file = checkout / "Cargo.lock"
     if root is None or not lock_file.is_file():

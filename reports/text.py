@@ -79,7 +79,7 @@ def _comparison(report: Report, entry: Comparison) -> Iterator[str]:
     if entry.suite.ratio is None:
         yield from _wrap(f"GEOMEAN: none ({entry.suite.reason})")
     else:
-        interval = words.ratio_interval(entry.suite)
+        interval = words.suite_interval(entry.suite)
         figures = f"{suite.times:>7} {suite.word:<15} {suite.mark} {interval:>14} n={entry.suite.ratio.n}"
         yield f"GEOMEAN: {'':>39} {figures}"
     yield "  words: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in entry.words.items())
@@ -108,14 +108,14 @@ def _noise(report: Report) -> Iterator[str]:
     pair = words.aa_comparison(report)
     yield "=== A/A: what noise looks like on this machine ==="
     if pair is None:
-        yield from _wrap(report.noise.reason)
+        yield from _wrap(words.sentence(report.noise.reason))
         return
     shown = words.factor(pair.suite)
     yield (
         f"{pair.new} is {pair.base} a second time: {shown.times} {shown.word} {shown.mark} "
-        f"{words.ratio_interval(pair.suite)}, {words.total_words(pair)}"
+        f"{words.suite_interval(pair.suite)}, {words.total_words(pair)}"
     )
-    yield from _wrap(report.noise.reason)
+    yield from _wrap(words.sentence(report.noise.reason))
 
 
 def _not_counting(report: Report) -> Iterator[str]:

@@ -92,6 +92,16 @@ def ratio_interval(verdict: Verdict) -> str:
     return BLANK if verdict.ratio is None else f"[{verdict.ratio.low:.2f}, {verdict.ratio.high:.2f}]"
 
 
+def suite_interval(verdict: Verdict) -> str:
+    """The same with three digits: a suite resolves less than a hundredth."""
+    return BLANK if verdict.ratio is None else f"[{verdict.ratio.low:.3f}, {verdict.ratio.high:.3f}]"
+
+
+def sentence(text: str) -> str:
+    """A clause as a sentence of its own."""
+    return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
 def ms(value: float | None) -> str:
     """Milliseconds with one decimal, or the blank."""
     return BLANK if value is None else f"{value:,.1f}"

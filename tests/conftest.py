@@ -6,6 +6,8 @@ import pytest
 
 from tpch.generate import DataSet, ensure_data
 
+pytest_plugins = ["strategy_fixtures"]
+
 
 @pytest.fixture(scope="session")
 def tpch_sf001(tmp_path_factory: pytest.TempPathFactory) -> DataSet:

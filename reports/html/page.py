@@ -84,7 +84,7 @@ def render_html(report: Report) -> str:
         gates=_gates(report),
         suite_plot=plots_safe["suite"],
         query_plots=[(name, plots_safe[name]) for name in strategies if name in plots_safe],
-        medians_plot=plots_safe["medians"],
+        medians_plot=plots_safe.get("medians", ""),
         lag_plot=plots_safe.get("lag", ""),
         comparisons=_totals_order(report),
         statuses=sorted({words.cell_status(cell) for row in report.queries for cell in row.cells.values()}),
@@ -123,12 +123,10 @@ def glossary() -> dict[str, str]:
 
 
 def _plots(report: Report) -> dict[str, str]:
-    made = {"suite": plots.suite_forest(report), "medians": plots.medians(report)}
+    made = {"suite": plots.suite_forest(report)}
     made.update(plots.query_forests(report, "native"))
-    timeline = plots.release_timeline(report)
-    if timeline:
-        made["lag"] = timeline
-    return made
+    optional = {"medians": plots.medians(report), "lag": plots.release_timeline(report)}
+    return made | {name: plot for name, plot in optional.items() if plot}
 
 
 def _decision_data(report: Report) -> dict[str, Any]:
@@ -146,7 +144,10 @@ def _decision_data(report: Report) -> dict[str, Any]:
             }
             for entry in axis.criteria
         ]
-        options = [{"title": option.title, "excluded": option.excluded is not None} for option in axis.options]
+        options = [
+            {"title": option.title, "excluded": option.excluded is not None, "open": option.gates == "open"}
+            for option in axis.options
+        ]
         axes.append({"axis": axis.axis, "options": options, "criteria": criteria})
     given = report.decision
     return {

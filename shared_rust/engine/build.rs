@@ -8,7 +8,11 @@ use std::{env, fs, io, path::Path, path::PathBuf, process::Command};
 
 use sha2::{Digest, Sha256};
 
-const SHARED: [&str; 3] = ["shared_rust/bindings", "shared_rust/engine", "shared_rust/unified"];
+const SHARED: [&str; 3] = [
+    "shared_rust/bindings",
+    "shared_rust/engine",
+    "shared_rust/unified",
+];
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by Cargo"))
@@ -32,7 +36,9 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", lock_path.display());
     let lock = Sha256::digest(fs::read(lock_path)?);
 
-    let rustc = Command::new(env::var("RUSTC").expect("set by Cargo")).arg("--version").output()?;
+    let rustc = Command::new(env::var("RUSTC").expect("set by Cargo"))
+        .arg("--version")
+        .output()?;
     let rustc = String::from_utf8_lossy(&rustc.stdout).trim().to_string();
 
     set("SOURCE_HASH", &hex(&source.finalize()));
@@ -64,7 +70,9 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()
         let path = folder.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             collect(root, &path, files)?;
-        } else if path.extension().is_some_and(|e| e == "rs") || path.file_name().is_some_and(|n| n == "Cargo.toml") {
+        } else if path.extension().is_some_and(|e| e == "rs")
+            || path.file_name().is_some_and(|n| n == "Cargo.toml")
+        {
             files.push(path.to_string_lossy().replace('\\', "/"));
         }
     }

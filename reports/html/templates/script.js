@@ -108,7 +108,8 @@
         if (result.kept.length === 0) { out.textContent = "No option passes the gates."; return; }
         const order = result.kept.slice().sort((a, b) => result.score[b] - result.score[a]);
         const first = order[0];
-        const say = result.rank1[first] >= decision.threshold ? "favours" : "is too close to call; leading";
+        const sure = result.rank1[first] >= decision.threshold;
+        const say = !sure ? "is too close to call; leading" : axis.options[first].open ? "is not settled, a gate is open; leading" : "favours";
         out.textContent = `With these weights the evidence ${say}: ${axis.options[first].title}. ` + order.map((index) =>
           `${axis.options[index].title}: score ${result.score[index].toFixed(2)}, first in ` +
           `${Math.round(100 * result.rank1[index])} %`).join("; ") + ".";

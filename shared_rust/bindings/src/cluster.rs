@@ -19,9 +19,11 @@ fn callback(resolver: Py<PyAny>) -> Callback {
     Arc::new(move || {
         Python::attach(|py| {
             let answer = resolver.call0(py).map_err(|e| failed(&e.to_string()))?;
-            answer
-                .extract::<Vec<String>>(py)
-                .map_err(|_| failed(&format!("it returned {answer}, expected a list of URLs as str")))
+            answer.extract::<Vec<String>>(py).map_err(|_| {
+                failed(&format!(
+                    "it returned {answer}, expected a list of URLs as str"
+                ))
+            })
         })
     })
 }

@@ -30,7 +30,10 @@ pub(crate) fn set_codec(codec: CodecFactory) {
 }
 
 /// The codec of the registered strategy.
-pub(crate) fn python_codec(py: Python<'_>, by_value: bool) -> PyResult<Option<Arc<dyn PhysicalExtensionCodec>>> {
+pub(crate) fn python_codec(
+    py: Python<'_>,
+    by_value: bool,
+) -> PyResult<Option<Arc<dyn PhysicalExtensionCodec>>> {
     CODEC.get().map(|factory| factory(py, by_value)).transpose()
 }
 
@@ -67,7 +70,12 @@ impl Worker {
     #[pyo3(signature = (host="127.0.0.1", port=0, *, options="{}"))]
     fn new(host: &str, port: u16, options: &str) -> PyResult<Self> {
         let options = WorkerOptions::from_json(options).map_err(to_py_err)?;
-        Ok(Self { host: host.to_string(), port, options, running: Mutex::default() })
+        Ok(Self {
+            host: host.to_string(),
+            port,
+            options,
+            running: Mutex::default(),
+        })
     }
 
     /// Takes the port and serves in the background.
@@ -76,11 +84,18 @@ impl Worker {
         py.detach(|| {
             let mut running = self.running.lock();
             if running.as_ref().is_some_and(Running::is_alive) {
-                return Err(PyRuntimeError::new_err("This worker runs already: stop it before starting it again"));
+                return Err(PyRuntimeError::new_err(
+                    "This worker runs already: stop it before starting it again",
+                ));
             }
             let runtime = get_tokio_runtime();
             let bound = runtime
-                .block_on(BoundWorker::bind(&self.host, self.port, self.options.clone(), codec))
+                .block_on(BoundWorker::bind(
+                    &self.host,
+                    self.port,
+                    self.options.clone(),
+                    codec,
+                ))
                 .map_err(to_py_err)?;
             let (url, port) = (bound.url().to_string(), bound.address().port());
             let (counters, stop) = (bound.counters(), CancellationToken::new());
@@ -90,7 +105,13 @@ impl Worker {
                 let outcome = bound.serve(stopping).await;
                 let _ = tell.send(Some(outcome.map_err(|e| e.to_string())));
             });
-            *running = Some(Running { url: url.trim_end_matches('/').to_string(), port, stop, counters, ended });
+            *running = Some(Running {
+                url: url.trim_end_matches('/').to_string(),
+                port,
+                stop,
+                counters,
+                ended,
+            });
             Ok(())
         })
     }
@@ -98,7 +119,9 @@ impl Worker {
     /// Lets running tasks finish, at most for `timeout` seconds, and frees the port.
     #[pyo3(signature = (timeout=10.0))]
     fn stop(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        let Some(running) = self.running.lock().take() else { return Ok(()) };
+        let Some(running) = self.running.lock().take() else {
+            return Ok(());
+        };
         running.stop.cancel();
         wait_for(py, &running.ended, Some(timeout)).map(|_| ())
     }
@@ -153,10 +176,9 @@ impl Worker {
 impl Worker {
     fn with_running<T>(&self, read: impl FnOnce(&Running) -> T) -> PyResult<T> {
         let running = self.running.lock();
-        running
-            .as_ref()
-            .map(read)
-            .ok_or_else(|| PyRuntimeError::new_err("This worker is not running: call start() first"))
+        running.as_ref().map(read).ok_or_else(|| {
+            PyRuntimeError::new_err("This worker is not running: call start() first")
+        })
     }
 }
 
@@ -167,10 +189,16 @@ impl Running {
 }
 
 /// Waits for the end in slices, so that Ctrl-C gets through.
-fn wait_for(py: Python<'_>, ended: &watch::Receiver<Outcome>, timeout: Option<f64>) -> PyResult<bool> {
+fn wait_for(
+    py: Python<'_>,
+    ended: &watch::Receiver<Outcome>,
+    timeout: Option<f64>,
+) -> PyResult<bool> {
     let deadline = match timeout {
         Some(seconds) if !(seconds.is_finite() && seconds >= 0.0) => {
-            return Err(PyValueError::new_err(format!("A timeout of {seconds} s was given: expected zero or more")));
+            return Err(PyValueError::new_err(format!(
+                "A timeout of {seconds} s was given: expected zero or more"
+            )));
         }
         Some(seconds) => Some(Instant::now() + Duration::from_secs_f64(seconds)),
         None => None,

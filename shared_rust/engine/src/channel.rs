@@ -78,7 +78,11 @@ impl Channels {
 }
 
 /// Connects to a worker without looking at what it is.
-pub async fn connect(url: &Url, security: &ClientSecurity, timeout: Duration) -> Result<BoxCloneSyncChannel> {
+pub async fn connect(
+    url: &Url,
+    security: &ClientSecurity,
+    timeout: Duration,
+) -> Result<BoxCloneSyncChannel> {
     let mut endpoint = Endpoint::from_shared(url.to_string())
         .map_err(|e| exec_datafusion_err!("Worker URL '{url}' is not usable: {e}"))?
         .connect_timeout(timeout)
@@ -88,21 +92,35 @@ pub async fn connect(url: &Url, security: &ClientSecurity, timeout: Duration) ->
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1);
     if let Some(tls) = security.tls()? {
-        endpoint = endpoint.tls_config(tls).map_err(|e| unreachable_worker(url, &e, timeout))?;
+        endpoint = endpoint
+            .tls_config(tls)
+            .map_err(|e| unreachable_worker(url, &e, timeout))?;
     }
-    let channel: Channel = endpoint.connect().await.map_err(|e| unreachable_worker(url, &e, timeout))?;
+    let channel: Channel = endpoint
+        .connect()
+        .await
+        .map_err(|e| unreachable_worker(url, &e, timeout))?;
 
-    let Some(token) = &security.token else { return Ok(BoxCloneSyncChannel::new(channel)) };
-    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| exec_datafusion_err!("The token has characters that no HTTP header can carry"))?;
+    let Some(token) = &security.token else {
+        return Ok(BoxCloneSyncChannel::new(channel));
+    };
+    let mut header = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+        exec_datafusion_err!("The token has characters that no HTTP header can carry")
+    })?;
     header.set_sensitive(true);
-    Ok(BoxCloneSyncChannel::new(channel.map_request(move |mut request: Request<Body>| {
-        request.headers_mut().insert(AUTHORIZATION, header.clone());
-        request
-    })))
+    Ok(BoxCloneSyncChannel::new(channel.map_request(
+        move |mut request: Request<Body>| {
+            request.headers_mut().insert(AUTHORIZATION, header.clone());
+            request
+        },
+    )))
 }
 
-fn unreachable_worker(url: &Url, error: &tonic::transport::Error, timeout: Duration) -> DataFusionError {
+fn unreachable_worker(
+    url: &Url,
+    error: &tonic::transport::Error,
+    timeout: Duration,
+) -> DataFusionError {
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
         cause = next;

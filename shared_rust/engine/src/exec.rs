@@ -55,8 +55,17 @@ impl DistributedQueryExec {
     pub fn new(plan: Arc<dyn ExecutionPlan>, functions: Functions) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let shape = inspect::shape(&plan);
-        let label = format!("{NAME}: plan={number}, stages={}, tasks={}", shape.stages, shape.tasks);
-        let numbered = Arc::new(Numbered { number, label, shape, plan, functions });
+        let label = format!(
+            "{NAME}: plan={number}, stages={}, tasks={}",
+            shape.stages, shape.tasks
+        );
+        let numbered = Arc::new(Numbered {
+            number,
+            label,
+            shape,
+            plan,
+            functions,
+        });
         PLANS.lock().insert(number, Arc::downgrade(&numbered));
         Self { numbered }
     }
@@ -91,7 +100,11 @@ pub fn find(number: u64) -> Option<String> {
 /// The number in a [`DistributedQueryExec::label`], wherever it stands in `text`.
 pub fn number_in(text: &str) -> Option<u64> {
     let after = text.split_once(NAME)?.1.strip_prefix(": plan=")?;
-    after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    after
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The answer of [`find`] for a plan that is not distributed.
@@ -108,7 +121,10 @@ pub fn held() -> usize {
 fn with_headers(context: &TaskContext, functions: &Functions) -> Result<TaskContext> {
     let mut config = context.session_config().clone();
     let mut headers = HeaderMap::new();
-    headers.insert(&settings::SETTINGS_HEADER, settings::to_header(config.options())?);
+    headers.insert(
+        &settings::SETTINGS_HEADER,
+        settings::to_header(config.options())?,
+    );
     if let Some(value) = functions.to_header()? {
         headers.insert(&FUNCTIONS_HEADER, value);
     }
@@ -157,15 +173,25 @@ impl ExecutionPlan for DistributedQueryExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
             Some(child) => Ok(Arc::new(Self::new(child, self.numbered.functions.clone()))),
             None => Ok(self),
         }
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.inner().execute(partition, Arc::new(with_headers(&context, &self.numbered.functions)?))
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.inner().execute(
+            partition,
+            Arc::new(with_headers(&context, &self.numbered.functions)?),
+        )
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -179,7 +205,10 @@ mod tests {
 
     #[test]
     fn the_number_is_found_in_what_other_libraries_print() {
-        assert_eq!(number_in("FFI_ExecutionPlan: DistributedQueryExec: plan=17, stages=2, tasks=4, x"), Some(17));
+        assert_eq!(
+            number_in("FFI_ExecutionPlan: DistributedQueryExec: plan=17, stages=2, tasks=4, x"),
+            Some(17)
+        );
         assert_eq!(number_in("DistributedQueryExec: plan=x"), None);
         assert_eq!(number_in("SortExec"), None);
     }

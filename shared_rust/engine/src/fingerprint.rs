@@ -45,9 +45,15 @@ static BUILD: LazyLock<BuildInfo> = LazyLock::new(|| {
     };
     // The two long hashes carry the entropy; this only folds everything into one comparable word.
     let mut hasher = DefaultHasher::new();
-    for field in
-        [info.source_hash, info.lock_hash, info.features, info.profile, info.rustc, info.target, info.engine_version]
-    {
+    for field in [
+        info.source_hash,
+        info.lock_hash,
+        info.features,
+        info.profile,
+        info.rustc,
+        info.target,
+        info.engine_version,
+    ] {
         field.hash(&mut hasher);
     }
     info.fingerprint = format!("{}-{:016x}", &info.source_hash[..12], hasher.finish());

@@ -54,7 +54,10 @@ pub struct Function {
 }
 
 /// The functions in `plan` that differ from what a fresh session has.
-pub fn collect(plan: &LogicalPlan, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -> Result<Functions> {
+pub fn collect(
+    plan: &LogicalPlan,
+    codecs: &[Arc<dyn PhysicalExtensionCodec>],
+) -> Result<Functions> {
     let mut found: BTreeMap<(u32, String), Vec<u8>> = BTreeMap::new();
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -66,17 +69,31 @@ pub fn collect(plan: &LogicalPlan, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -
             })
         })
     })?;
-    let entries = found.into_iter().map(|((kind, name), definition)| Function { kind, name, definition }).collect();
+    let entries = found
+        .into_iter()
+        .map(|((kind, name), definition)| Function {
+            kind,
+            name,
+            definition,
+        })
+        .collect();
     Ok(Functions { entries })
 }
 
 /// What a user's function is encoded as; nothing for expressions that are none.
-fn examine(expr: &Expr, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -> Result<Option<(u32, String, Vec<u8>)>> {
+fn examine(
+    expr: &Expr,
+    codecs: &[Arc<dyn PhysicalExtensionCodec>],
+) -> Result<Option<(u32, String, Vec<u8>)>> {
     let built_in = &*BUILT_IN;
     let mut definition = vec![];
     let (kind, name) = match expr {
         Expr::ScalarFunction(call) => {
-            if built_in.scalar_functions().get(call.name()).is_some_and(|own| own.as_ref() == call.func.as_ref()) {
+            if built_in
+                .scalar_functions()
+                .get(call.name())
+                .is_some_and(|own| own.as_ref() == call.func.as_ref())
+            {
                 return Ok(None);
             }
             for codec in codecs {
@@ -85,7 +102,11 @@ fn examine(expr: &Expr, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -> Result<Op
             (SCALAR, call.name().to_string())
         }
         Expr::AggregateFunction(call) => {
-            if built_in.aggregate_functions().get(call.func.name()).is_some_and(|own| own.as_ref() == call.func.as_ref()) {
+            if built_in
+                .aggregate_functions()
+                .get(call.func.name())
+                .is_some_and(|own| own.as_ref() == call.func.as_ref())
+            {
                 return Ok(None);
             }
             for codec in codecs {
@@ -95,7 +116,11 @@ fn examine(expr: &Expr, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -> Result<Op
         }
         Expr::WindowFunction(call) => match &call.fun {
             WindowFunctionDefinition::AggregateUDF(func) => {
-                if built_in.aggregate_functions().get(func.name()).is_some_and(|own| own.as_ref() == func.as_ref()) {
+                if built_in
+                    .aggregate_functions()
+                    .get(func.name())
+                    .is_some_and(|own| own.as_ref() == func.as_ref())
+                {
                     return Ok(None);
                 }
                 for codec in codecs {
@@ -104,7 +129,11 @@ fn examine(expr: &Expr, codecs: &[Arc<dyn PhysicalExtensionCodec>]) -> Result<Op
                 (AGGREGATE, func.name().to_string())
             }
             WindowFunctionDefinition::WindowUDF(func) => {
-                if built_in.window_functions().get(func.name()).is_some_and(|own| own.as_ref() == func.as_ref()) {
+                if built_in
+                    .window_functions()
+                    .get(func.name())
+                    .is_some_and(|own| own.as_ref() == func.as_ref())
+                {
                     return Ok(None);
                 }
                 for codec in codecs {
@@ -137,15 +166,19 @@ impl Functions {
                 text.len()
             );
         }
-        HeaderValue::from_str(&text).map(Some).map_err(|e| DataFusionError::Internal(format!("functions header: {e}")))
+        HeaderValue::from_str(&text)
+            .map(Some)
+            .map_err(|e| DataFusionError::Internal(format!("functions header: {e}")))
     }
 
     /// The functions that a request brings.
     pub fn from_headers(headers: &HeaderMap) -> Result<Self> {
-        let Some(value) = headers.get(&FUNCTIONS_HEADER) else { return Ok(Self::default()) };
-        let bytes = BASE64_STANDARD
-            .decode(value.as_bytes())
-            .map_err(|e| exec_datafusion_err!("The functions of the request cannot be read: {e}"))?;
+        let Some(value) = headers.get(&FUNCTIONS_HEADER) else {
+            return Ok(Self::default());
+        };
+        let bytes = BASE64_STANDARD.decode(value.as_bytes()).map_err(|e| {
+            exec_datafusion_err!("The functions of the request cannot be read: {e}")
+        })?;
         Self::decode(bytes.as_slice())
             .map_err(|e| exec_datafusion_err!("The functions of the request cannot be read: {e}"))
     }
@@ -180,8 +213,12 @@ impl Functions {
                 );
             };
             match function.kind {
-                SCALAR => drop(state.register_udf(codec.try_decode_udf(name, &function.definition)?)?),
-                AGGREGATE => drop(state.register_udaf(codec.try_decode_udaf(name, &function.definition)?)?),
+                SCALAR => {
+                    drop(state.register_udf(codec.try_decode_udf(name, &function.definition)?)?)
+                }
+                AGGREGATE => {
+                    drop(state.register_udaf(codec.try_decode_udaf(name, &function.definition)?)?)
+                }
                 _ => drop(state.register_udwf(codec.try_decode_udwf(name, &function.definition)?)?),
             }
         }
@@ -196,7 +233,11 @@ mod tests {
     #[test]
     fn built_in_functions_are_not_collected_and_a_header_survives() {
         let functions = Functions {
-            entries: vec![Function { kind: SCALAR, name: "dbl".into(), definition: vec![0, 255, 7] }],
+            entries: vec![Function {
+                kind: SCALAR,
+                name: "dbl".into(),
+                definition: vec![0, 255, 7],
+            }],
         };
         let mut headers = HeaderMap::new();
         headers.insert(&FUNCTIONS_HEADER, functions.to_header().unwrap().unwrap());
@@ -207,9 +248,32 @@ mod tests {
     #[test]
     fn an_unknown_name_and_unwanted_code_are_refused() {
         let mut state = SessionStateBuilder::new().with_default_features().build();
-        let by_name = Functions { entries: vec![Function { kind: SCALAR, name: "dbl".into(), definition: vec![] }] };
-        assert!(by_name.register(&mut state, None, false).unwrap_err().to_string().contains("--init"));
-        let code = Functions { entries: vec![Function { kind: WINDOW, name: "w".into(), definition: vec![1] }] };
-        assert!(code.register(&mut state, None, false).unwrap_err().to_string().contains("--allow-python-udfs"));
+        let by_name = Functions {
+            entries: vec![Function {
+                kind: SCALAR,
+                name: "dbl".into(),
+                definition: vec![],
+            }],
+        };
+        assert!(
+            by_name
+                .register(&mut state, None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("--init")
+        );
+        let code = Functions {
+            entries: vec![Function {
+                kind: WINDOW,
+                name: "w".into(),
+                definition: vec![1],
+            }],
+        };
+        assert!(
+            code.register(&mut state, None, false)
+                .unwrap_err()
+                .to_string()
+                .contains("--allow-python-udfs")
+        );
     }
 }

@@ -10,9 +10,11 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode,
+};
 use datafusion::prelude::SessionConfig;
-use datafusion_distributed::{DistributedCodec, NetworkBoundaryExt};
+use datafusion_distributed::DistributedCodec;
 use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use prost::Message;
@@ -33,7 +35,14 @@ pub fn inspect(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<
     if let Some(reason) = unsendable(plan, config)? {
         return Ok(Decision::StayLocal(reason));
     }
-    Ok(if limits_a_build_side(plan) { Decision::DistributeWithoutBroadcast } else { Decision::Distribute })
+    if let Some(reason) = too_deep(plan, config) {
+        return Ok(Decision::StayLocal(reason));
+    }
+    Ok(if limits_a_build_side(plan) {
+        Decision::DistributeWithoutBroadcast
+    } else {
+        Decision::Distribute
+    })
 }
 
 /// Rule 1: a `LIMIT` above the broadcast of a build side picks its rows in every consumer task anew, so different
@@ -44,13 +53,16 @@ fn limits_a_build_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
     } else if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
         Some(join.left())
     } else {
-        plan.downcast_ref::<NestedLoopJoinExec>().map(NestedLoopJoinExec::left)
+        plan.downcast_ref::<NestedLoopJoinExec>()
+            .map(NestedLoopJoinExec::left)
     };
     build.is_some_and(has_limit) || plan.children().into_iter().any(limits_a_build_side)
 }
 
 fn has_limit(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.fetch().is_some() || plan.name().ends_with("LimitExec") || plan.children().into_iter().any(has_limit)
+    plan.fetch().is_some()
+        || plan.name().ends_with("LimitExec")
+        || plan.children().into_iter().any(has_limit)
 }
 
 /// Rule 2: what protobuf drops silently, or cannot say, stays where it is.
@@ -61,7 +73,9 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
         }
     }
     if matches!(plan.name(), "RecursiveQueryExec" | "WorkTableExec") {
-        return Ok(Some("a recursive query keeps its working table in one process".into()));
+        return Ok(Some(
+            "a recursive query keeps its working table in one process".into(),
+        ));
     }
     if !plan.children().is_empty() {
         return Ok(None);
@@ -73,7 +87,9 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
             None => Ok(None),
         };
     }
-    Ok(encode(plan, config).err().map(|_| format!("{} exists only in this process", plan.name())))
+    Ok(encode(plan, config)
+        .err()
+        .map(|_| format!("{} exists only in this process", plan.name())))
 }
 
 /// A file scan survives if sending an empty one like it gives an equal one back.
@@ -82,18 +98,31 @@ fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option
     if !matches!(kind.as_str(), "csv" | "json") {
         return Ok(None);
     }
-    let reason = |what: &str| Some(format!("{what} of a {kind} table cannot be sent to workers"));
-    let empty = FileScanConfigBuilder::from(files.clone()).with_file_groups(vec![]).build();
+    let reason = |what: &str| {
+        Some(format!(
+            "{what} of a {kind} table cannot be sent to workers"
+        ))
+    };
+    let empty = FileScanConfigBuilder::from(files.clone())
+        .with_file_groups(vec![])
+        .build();
     if files.file_compression_type != FileCompressionType::UNCOMPRESSED {
         return Ok(reason("the compression"));
     }
     let plan: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(empty);
-    let Ok(bytes) = encode(&plan, config) else { return Ok(reason("the reader's options")) };
+    let Ok(bytes) = encode(&plan, config) else {
+        return Ok(reason("the reader's options"));
+    };
     let context = datafusion::execution::TaskContext::default().with_session_config(config.clone());
     let codec = DistributedCodec::new_combined_with_user(config);
-    let returned =
-        datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec(&bytes, &context, &codec)?;
-    Ok(if reader_options(&plan) == reader_options(&returned) { None } else { reason("some of the reader's options") })
+    let returned = datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec(
+        &bytes, &context, &codec,
+    )?;
+    Ok(if reader_options(&plan) == reader_options(&returned) {
+        None
+    } else {
+        reason("some of the reader's options")
+    })
 }
 
 /// The options of a CSV reader as their `Debug` form, which is the only public view of all of them. A JSON reader shows
@@ -102,7 +131,12 @@ fn reader_options(plan: &Arc<dyn ExecutionPlan>) -> String {
     let text = plan
         .downcast_ref::<DataSourceExec>()
         .and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>())
-        .and_then(|files| files.file_source().downcast_ref::<CsvSource>().map(|csv| format!("{csv:?}")))
+        .and_then(|files| {
+            files
+                .file_source()
+                .downcast_ref::<CsvSource>()
+                .map(|csv| format!("{csv:?}"))
+        })
         .unwrap_or_default();
     normalise(&text)
 }
@@ -110,11 +144,20 @@ fn reader_options(plan: &Arc<dyn ExecutionPlan>) -> String {
 /// `None` and the explicit default mean the same to a reader; options that only writers look at do not matter.
 fn normalise(text: &str) -> String {
     const WRITER_ONLY: [&str; 9] = [
-        "quote_style", "ignore_leading_whitespace", "ignore_trailing_whitespace", "compression_level", "date_format",
-        "datetime_format", "timestamp_format", "timestamp_tz_format", "time_format",
+        "quote_style",
+        "ignore_leading_whitespace",
+        "ignore_trailing_whitespace",
+        "compression_level",
+        "date_format",
+        "datetime_format",
+        "timestamp_format",
+        "timestamp_tz_format",
+        "time_format",
     ];
     const INFERENCE_ONLY: [&str; 3] = ["schema_infer_max_rec", "null_value", "has_header"];
-    let options = text.split_once("CsvOptions {").map_or("", |(_, rest)| rest.split_once('}').map_or(rest, |(o, _)| o));
+    let options = text.split_once("CsvOptions {").map_or("", |(_, rest)| {
+        rest.split_once('}').map_or(rest, |(o, _)| o)
+    });
     let kept: Vec<&str> = options
         .split(", ")
         .map(str::trim)
@@ -122,53 +165,36 @@ fn normalise(text: &str) -> String {
             let name = field.split(':').next().unwrap_or_default();
             !WRITER_ONLY.contains(&name) && !INFERENCE_ONLY.contains(&name)
         })
-        .filter(|field| !field.ends_with("None") && !field.ends_with("Some(false)") && !field.ends_with("double_quote: Some(true)"))
+        .filter(|field| {
+            !field.ends_with("None")
+                && !field.ends_with("Some(false)")
+                && !field.ends_with("double_quote: Some(true)")
+        })
         .collect();
     kept.join(", ")
 }
 
 fn encode(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Vec<u8>> {
     let codec = DistributedCodec::new_combined_with_user(config);
-    physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &codec).map(|bytes| bytes.to_vec())
+    physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &codec)
+        .map(|bytes| bytes.to_vec())
 }
 
-/// Depth from which a stage is tried out: protobuf decoding stops at 100 nested messages, and a plan node with its
+/// Depth from which a plan is tried out: protobuf decoding stops at 100 nested messages, and a plan node with its
 /// expressions takes two or more.
-const SUSPICIOUS_DEPTH: usize = 24;
+const SUSPICIOUS_DEPTH: usize = 30;
 
-/// Rule 3: a stage that is nested deeper than protobuf decodes would fail on the worker.
-pub fn too_deep(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Option<String>> {
-    let mut stages = vec![];
-    collect_stages(plan, &mut stages);
-    for stage in stages {
-        if depth(&stage) < SUSPICIOUS_DEPTH {
-            continue;
-        }
-        let bytes = encode(&stage, config)?;
-        if PhysicalPlanNode::decode(bytes.as_slice()).is_err() {
-            return Ok(Some("the plan is nested deeper than its wire format can carry".into()));
-        }
+/// Rule 3: what is nested deeper than protobuf decodes would fail on the worker. The whole local plan is tried, since a
+/// stage of it is no deeper; plans of ordinary depth are not encoded for this.
+fn too_deep(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Option<String> {
+    if depth(plan) < SUSPICIOUS_DEPTH {
+        return None;
     }
-    Ok(None)
+    let decodes =
+        encode(plan, config).is_ok_and(|bytes| PhysicalPlanNode::decode(bytes.as_slice()).is_ok());
+    (!decodes).then(|| "the plan is nested deeper than its wire format can carry".into())
 }
 
-fn collect_stages(plan: &Arc<dyn ExecutionPlan>, stages: &mut Vec<Arc<dyn ExecutionPlan>>) {
-    if let Some(boundary) = plan.as_network_boundary()
-        && let Some(below) = boundary.input_stage().local_plan()
-    {
-        stages.push(Arc::clone(below));
-        collect_stages(below, stages);
-        return;
-    }
-    for child in plan.children() {
-        collect_stages(child, stages);
-    }
-}
-
-/// Depth of one stage: what lies beyond a boundary travels on its own.
 fn depth(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    if plan.is_network_boundary() {
-        return 1;
-    }
     1 + plan.children().into_iter().map(depth).max().unwrap_or(0)
 }

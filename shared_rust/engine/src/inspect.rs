@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_distributed::{DistributedExec, NetworkBoundaryExt, display_plan_ascii, display_plan_graphviz};
+use datafusion_distributed::{
+    DistributedExec, NetworkBoundaryExt, display_plan_ascii, display_plan_graphviz,
+};
 use serde::Serialize;
 
 /// The shape of a distributed plan.
@@ -22,7 +24,10 @@ pub fn is_distributed(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Counts stages and tasks. With dynamic task counts the shape is known only after execution: one stage, no tasks.
 pub fn shape(plan: &Arc<dyn ExecutionPlan>) -> Shape {
-    let mut shape = Shape { stages: 1, tasks: 0 };
+    let mut shape = Shape {
+        stages: 1,
+        tasks: 0,
+    };
     count(plan, &mut shape);
     shape
 }

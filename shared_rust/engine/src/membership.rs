@@ -35,7 +35,9 @@ pub struct Membership {
 impl Membership {
     /// Members as `spec` names them, or as `callback` does when there is one.
     pub fn new(spec: &ClusterSpec, callback: Option<Callback>) -> Result<Self> {
-        let ways = usize::from(callback.is_some()) + usize::from(spec.dns.is_some()) + usize::from(!spec.workers.is_empty());
+        let ways = usize::from(callback.is_some())
+            + usize::from(spec.dns.is_some())
+            + usize::from(!spec.workers.is_empty());
         if ways != 1 {
             return config_err!(
                 "Workers were named in {ways} ways: expected exactly one of a list of URLs, a callable or a DNS name"
@@ -44,13 +46,21 @@ impl Membership {
         let source = match (callback, &spec.dns) {
             (Some(callback), _) => Source::Callback(callback),
             (None, Some(name)) => {
-                let scheme = if spec.tls_ca.is_some() { "https" } else { "http" };
+                let scheme = if spec.tls_ca.is_some() {
+                    "https"
+                } else {
+                    "http"
+                };
                 parse_worker_url(&format!("{scheme}://{name}"))?;
                 Source::Dns(scheme.to_string(), name.clone())
             }
             (None, None) => Source::Static(spec.urls()?),
         };
-        Ok(Self { source: Arc::new(source), keep: Duration::from_secs_f64(spec.refresh_seconds), last: Arc::default() })
+        Ok(Self {
+            source: Arc::new(source),
+            keep: Duration::from_secs_f64(spec.refresh_seconds),
+            last: Arc::default(),
+        })
     }
 
     /// Whether the members can never change.
@@ -66,16 +76,24 @@ impl Membership {
             Some(url::Host::Domain(name)) => name == "localhost",
             None => false,
         };
-        self.get_urls().is_ok_and(|urls| urls.iter().all(on_loopback))
+        self.get_urls()
+            .is_ok_and(|urls| urls.iter().all(on_loopback))
     }
 
     fn ask(&self) -> Result<Vec<Url>> {
         let urls: Vec<Url> = match self.source.as_ref() {
             Source::Static(urls) => urls.clone(),
-            Source::Callback(callback) => callback()?.iter().map(|url| parse_worker_url(url)).collect::<Result<_>>()?,
+            Source::Callback(callback) => callback()?
+                .iter()
+                .map(|url| parse_worker_url(url))
+                .collect::<Result<_>>()?,
             Source::Dns(scheme, name) => name
                 .to_socket_addrs()
-                .map_err(|e| DataFusionError::Execution(format!("The workers' DNS name '{name}' does not resolve: {e}")))?
+                .map_err(|e| {
+                    DataFusionError::Execution(format!(
+                        "The workers' DNS name '{name}' does not resolve: {e}"
+                    ))
+                })?
                 .map(|address| parse_worker_url(&format!("{scheme}://{address}")))
                 .collect::<Result<_>>()?,
         };
@@ -112,7 +130,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn spec(refresh_seconds: f64) -> ClusterSpec {
-        ClusterSpec { refresh_seconds, ..ClusterSpec::default() }
+        ClusterSpec {
+            refresh_seconds,
+            ..ClusterSpec::default()
+        }
     }
 
     #[test]
@@ -129,15 +150,31 @@ mod tests {
         assert_eq!(calls.load(Ordering::SeqCst), 1);
 
         let impatient = Membership::new(&spec(1e-9), Some(callback)).unwrap();
-        assert!(impatient.get_urls().unwrap_err().to_string().contains("registry is down"));
+        assert!(
+            impatient
+                .get_urls()
+                .unwrap_err()
+                .to_string()
+                .contains("registry is down")
+        );
     }
 
     #[test]
     fn no_workers_is_an_error_and_so_are_two_sources() {
         let members = Membership::new(&spec(1.0), Some(Arc::new(|| Ok(vec![])))).unwrap();
-        assert!(members.get_urls().unwrap_err().to_string().contains("no workers"));
+        assert!(
+            members
+                .get_urls()
+                .unwrap_err()
+                .to_string()
+                .contains("no workers")
+        );
         assert!(Membership::new(&spec(1.0), None).is_err());
-        let both = ClusterSpec { workers: vec!["http://h:1".into()], dns: Some("h:1".into()), ..spec(1.0) };
+        let both = ClusterSpec {
+            workers: vec!["http://h:1".into()],
+            dns: Some("h:1".into()),
+            ..spec(1.0)
+        };
         assert!(Membership::new(&both, None).is_err());
     }
 }

@@ -48,13 +48,25 @@ impl EnginePlanner {
         codecs: Vec<Arc<dyn PhysicalExtensionCodec>>,
         strict: bool,
     ) -> Self {
-        Self { previous, codecs, strict }
+        Self {
+            previous,
+            codecs,
+            strict,
+        }
     }
 
-    async fn local(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn local(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.previous {
             Some(previous) => previous.create_physical_plan(logical, session).await,
-            None => DefaultPhysicalPlanner::default().create_physical_plan(logical, session).await,
+            None => {
+                DefaultPhysicalPlanner::default()
+                    .create_physical_plan(logical, session)
+                    .await
+            }
         }
     }
 
@@ -67,18 +79,24 @@ impl EnginePlanner {
                 distribute(&local, logical, &without_broadcast(session)?).await?
             }
             Decision::StayLocal(reason) => {
-                return Ok(Planned { plan: local, local_because: Some(reason.clone()) });
+                return Ok(Planned {
+                    plan: local,
+                    local_because: Some(reason.clone()),
+                });
             }
         };
         if !is_distributed(&distributed) {
             let reason = "every scan is small enough for one task (distributed.file_scan_config_bytes_per_partition)";
-            return Ok(Planned { plan: local, local_because: Some(reason.into()) });
-        }
-        if let Some(reason) = guard::too_deep(&distributed, session.config())? {
-            return Ok(Planned { plan: local, local_because: Some(reason) });
+            return Ok(Planned {
+                plan: local,
+                local_because: Some(reason.into()),
+            });
         }
         let functions = functions::collect(logical, &self.codecs)?;
-        Ok(Planned { plan: Arc::new(DistributedQueryExec::new(distributed, functions)), local_because: None })
+        Ok(Planned {
+            plan: Arc::new(DistributedQueryExec::new(distributed, functions)),
+            local_because: None,
+        })
     }
 
     /// DataFusion's own `EXPLAIN` with the final physical plan replaced by the distributed one.
@@ -89,7 +107,9 @@ impl EnginePlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let local = self.local(logical, session).await?;
-        let Some(explained) = local.downcast_ref::<ExplainExec>() else { return Ok(local) };
+        let Some(explained) = local.downcast_ref::<ExplainExec>() else {
+            return Ok(local);
+        };
         let planned = match self.plan(&explain.plan, session).await {
             Ok(planned) => planned,
             // The local EXPLAIN already tells planning errors in its own way.
@@ -101,12 +121,19 @@ impl EnginePlanner {
         };
         let mut plans = explained.stringified_plans().to_vec();
         let is_final = |p: &StringifiedPlan| p.plan_type == PlanType::FinalPhysicalPlan;
-        match (plans.iter_mut().find(|p| is_final(p)), &planned.local_because) {
+        match (
+            plans.iter_mut().find(|p| is_final(p)),
+            &planned.local_because,
+        ) {
             (Some(shown), None) => shown.plan = Arc::new(text),
             (Some(shown), Some(_)) => shown.plan = Arc::new(format!("{text}\n{}", shown.plan)),
             (None, _) => plans.push(StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)),
         }
-        Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
+        Ok(Arc::new(ExplainExec::new(
+            explained.schema(),
+            plans,
+            explained.verbose(),
+        )))
     }
 }
 
@@ -140,7 +167,8 @@ fn reads_something(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 fn inner(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
-    plan.downcast_ref::<DistributedQueryExec>().map_or(plan, DistributedQueryExec::inner)
+    plan.downcast_ref::<DistributedQueryExec>()
+        .map_or(plan, DistributedQueryExec::inner)
 }
 
 /// Runs datafusion-distributed's passes over a plan that exists already.
@@ -153,8 +181,8 @@ async fn distribute(
     let mut builder = SessionStateBuilder::new()
         .with_query_planner(Arc::new(Preplanned(Arc::clone(local))))
         .with_distributed_planner();
-    let planner =
-        std::mem::take(builder.query_planner()).ok_or_else(|| internal_datafusion_err!("no distributed planner"))?;
+    let planner = std::mem::take(builder.query_planner())
+        .ok_or_else(|| internal_datafusion_err!("no distributed planner"))?;
     planner.create_physical_plan(logical, session).await
 }
 
@@ -164,7 +192,11 @@ struct Preplanned(Arc<dyn ExecutionPlan>);
 
 #[async_trait]
 impl QueryPlanner for Preplanned {
-    async fn create_physical_plan(&self, _: &LogicalPlan, _: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(
+        &self,
+        _: &LogicalPlan,
+        _: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::clone(&self.0))
     }
 }
@@ -175,6 +207,7 @@ fn without_broadcast(session: &dyn Session) -> Result<SessionState> {
         .downcast_ref::<SessionState>()
         .cloned()
         .ok_or_else(|| internal_datafusion_err!("the session is not a SessionState"))?;
-    DistributedConfig::from_config_options_mut(state.config_mut().options_mut())?.broadcast_joins = false;
+    DistributedConfig::from_config_options_mut(state.config_mut().options_mut())?.broadcast_joins =
+        false;
     Ok(state)
 }

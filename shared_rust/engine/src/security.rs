@@ -33,7 +33,11 @@ impl ClientSecurity {
         match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => tls = tls.identity(Identity::from_pem(cert, key)),
             (None, None) => {}
-            _ => return config_err!("Mutual TLS needs both tls_cert and tls_key, only one of them was given"),
+            _ => {
+                return config_err!(
+                    "Mutual TLS needs both tls_cert and tls_key, only one of them was given"
+                );
+            }
         }
         if let Some(domain) = &self.domain {
             tls = tls.domain_name(domain);

@@ -25,15 +25,21 @@ pub struct Cluster {
 
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster").field("workers", &self.spec.workers).field("dns", &self.spec.dns).finish()
+        f.debug_struct("Cluster")
+            .field("workers", &self.spec.workers)
+            .field("dns", &self.spec.dns)
+            .finish()
     }
 }
 
 impl Cluster {
     /// Checks the description; connects to nothing.
     pub fn new(spec: ClusterSpec, callback: Option<Callback>) -> Result<Arc<Self>> {
-        let cluster =
-            Self { members: Membership::new(&spec, callback)?, channels: Channels::new(&spec)?, spec };
+        let cluster = Self {
+            members: Membership::new(&spec, callback)?,
+            channels: Channels::new(&spec)?,
+            spec,
+        };
         // An option that the engine does not know is found here, where the user can see which call was wrong.
         cluster.options(SessionConfig::new())?;
         Ok(Arc::new(cluster))
@@ -50,15 +56,25 @@ impl Cluster {
     }
 
     fn options(&self, mut config: SessionConfig) -> Result<SessionConfig> {
-        if config.options().extensions.get::<DistributedConfig>().is_none() {
+        if config
+            .options()
+            .extensions
+            .get::<DistributedConfig>()
+            .is_none()
+        {
             config.set_distributed_option_extension(DistributedConfig::default());
             // Compressing what never leaves the machine costs about a tenth of a query and saves nothing.
             if self.members.is_static() && self.members.is_loopback() {
-                config.options_mut().set("distributed.compression", "none")?;
+                config
+                    .options_mut()
+                    .set("distributed.compression", "none")?;
             }
         }
         for (key, value) in &self.spec.options {
-            config.options_mut().set(key, value).map_err(|e| unknown_option(key, &config, &e))?;
+            config
+                .options_mut()
+                .set(key, value)
+                .map_err(|e| unknown_option(key, &config, &e))?;
         }
         Ok(config)
     }
@@ -66,11 +82,20 @@ impl Cluster {
 
 fn unknown_option(key: &str, config: &SessionConfig, error: &DataFusionError) -> DataFusionError {
     let entries = config.options().entries();
-    let known: Vec<&str> = entries.iter().map(|e| e.key.as_str()).filter(|k| k.starts_with("distributed.")).collect();
+    let known: Vec<&str> = entries
+        .iter()
+        .map(|e| e.key.as_str())
+        .filter(|k| k.starts_with("distributed."))
+        .collect();
     if known.contains(&key) {
-        return DataFusionError::Configuration(format!("Option '{key}' does not take the value given: {error}"));
+        return DataFusionError::Configuration(format!(
+            "Option '{key}' does not take the value given: {error}"
+        ));
     }
-    DataFusionError::Configuration(format!("Option '{key}' is unknown: the engine has {}", known.join(", ")))
+    DataFusionError::Configuration(format!(
+        "Option '{key}' is unknown: the engine has {}",
+        known.join(", ")
+    ))
 }
 
 /// Makes the session under construction distribute its queries, if its configuration describes a cluster; otherwise
@@ -81,8 +106,13 @@ pub fn install(
     mut builder: SessionStateBuilder,
     codecs: Vec<Arc<dyn PhysicalExtensionCodec>>,
 ) -> Result<SessionStateBuilder> {
-    let cluster = builder.config().as_ref().and_then(SessionConfig::get_extension::<Cluster>);
-    let Some(cluster) = cluster else { return Ok(builder) };
+    let cluster = builder
+        .config()
+        .as_ref()
+        .and_then(SessionConfig::get_extension::<Cluster>);
+    let Some(cluster) = cluster else {
+        return Ok(builder);
+    };
 
     let previous = std::mem::take(builder.query_planner());
     let mut builder = builder
@@ -92,11 +122,18 @@ pub fn install(
     for codec in &codecs {
         builder = builder.with_distributed_user_codec_arc(Arc::clone(codec));
     }
-    Ok(builder.with_query_planner(Arc::new(EnginePlanner::new(previous, codecs, cluster.spec.strict))))
+    Ok(builder.with_query_planner(Arc::new(EnginePlanner::new(
+        previous,
+        codecs,
+        cluster.spec.strict,
+    ))))
 }
 
 /// [`install`] for a session that is built already; one without a cluster is returned as it is.
-pub fn install_state(state: SessionState, codecs: Vec<Arc<dyn PhysicalExtensionCodec>>) -> Result<SessionState> {
+pub fn install_state(
+    state: SessionState,
+    codecs: Vec<Arc<dyn PhysicalExtensionCodec>>,
+) -> Result<SessionState> {
     if state.config().get_extension::<Cluster>().is_none() {
         return Ok(state);
     }

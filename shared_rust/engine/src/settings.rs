@@ -17,11 +17,18 @@ use url::form_urlencoded;
 pub static SETTINGS_HEADER: HeaderName = HeaderName::from_static("x-df-strategies-settings");
 
 /// Options whose default depends on the machine: always sent, since the worker's default may be another.
-const MACHINE_DEPENDENT: [&str; 2] =
-    ["datafusion.execution.target_partitions", "datafusion.execution.planning_concurrency"];
+const MACHINE_DEPENDENT: [&str; 2] = [
+    "datafusion.execution.target_partitions",
+    "datafusion.execution.planning_concurrency",
+];
 
-static DEFAULTS: LazyLock<BTreeMap<String, Option<String>>> =
-    LazyLock::new(|| ConfigOptions::new().entries().into_iter().map(|e| (e.key, e.value)).collect());
+static DEFAULTS: LazyLock<BTreeMap<String, Option<String>>> = LazyLock::new(|| {
+    ConfigOptions::new()
+        .entries()
+        .into_iter()
+        .map(|e| (e.key, e.value))
+        .collect()
+});
 
 /// The options of `config` that a worker would not have by itself.
 pub fn changed(config: &ConfigOptions) -> Vec<(String, String)> {
@@ -30,7 +37,8 @@ pub fn changed(config: &ConfigOptions) -> Vec<(String, String)> {
         .into_iter()
         .filter(|entry| entry.key.starts_with("datafusion."))
         .filter(|entry| {
-            MACHINE_DEPENDENT.contains(&entry.key.as_str()) || DEFAULTS.get(&entry.key) != Some(&entry.value)
+            MACHINE_DEPENDENT.contains(&entry.key.as_str())
+                || DEFAULTS.get(&entry.key) != Some(&entry.value)
         })
         .filter_map(|entry| Some((entry.key, entry.value?)))
         .collect()
@@ -38,13 +46,22 @@ pub fn changed(config: &ConfigOptions) -> Vec<(String, String)> {
 
 /// [`changed`] as a header.
 pub fn to_header(config: &ConfigOptions) -> Result<HeaderValue> {
-    let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(changed(config)).finish();
-    HeaderValue::from_str(&text).map_err(|e| DataFusionError::Internal(format!("settings header: {e}")))
+    let text = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(changed(config))
+        .finish();
+    HeaderValue::from_str(&text)
+        .map_err(|e| DataFusionError::Internal(format!("settings header: {e}")))
 }
 
 /// Applies the header of a request, if it has one. `skip` names a key that something else already decided.
-pub fn apply_header(headers: &HeaderMap, config: &mut SessionConfig, skip: Option<&str>) -> Result<()> {
-    let Some(value) = headers.get(&SETTINGS_HEADER) else { return Ok(()) };
+pub fn apply_header(
+    headers: &HeaderMap,
+    config: &mut SessionConfig,
+    skip: Option<&str>,
+) -> Result<()> {
+    let Some(value) = headers.get(&SETTINGS_HEADER) else {
+        return Ok(());
+    };
     for (key, value) in form_urlencoded::parse(value.as_bytes()) {
         if skip != Some(key.as_ref()) {
             config.options_mut().set(&key, &value)?;
@@ -60,16 +77,29 @@ mod tests {
     #[test]
     fn every_settable_option_survives_the_header() {
         let mut client = SessionConfig::new();
-        client.options_mut().set("datafusion.execution.time_zone", "+08:00").unwrap();
-        client.options_mut().set("datafusion.execution.batch_size", "17").unwrap();
-        client.options_mut().set("datafusion.sql_parser.dialect", "postgres").unwrap();
+        client
+            .options_mut()
+            .set("datafusion.execution.time_zone", "+08:00")
+            .unwrap();
+        client
+            .options_mut()
+            .set("datafusion.execution.batch_size", "17")
+            .unwrap();
+        client
+            .options_mut()
+            .set("datafusion.sql_parser.dialect", "postgres")
+            .unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(&SETTINGS_HEADER, to_header(client.options()).unwrap());
 
         let mut worker = SessionConfig::new();
         apply_header(&headers, &mut worker, None).unwrap();
         let values = |c: &SessionConfig| {
-            c.options().entries().into_iter().map(|e| (e.key, e.value)).collect::<BTreeMap<_, _>>()
+            c.options()
+                .entries()
+                .into_iter()
+                .map(|e| (e.key, e.value))
+                .collect::<BTreeMap<_, _>>()
         };
         assert_eq!(values(&client), values(&worker));
 

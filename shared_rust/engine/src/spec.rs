@@ -63,9 +63,14 @@ impl Default for ClusterSpec {
 impl ClusterSpec {
     /// Parses JSON; the message names the field that is wrong.
     pub fn from_json(text: &str) -> Result<Self> {
-        let spec: Self = serde_json::from_str(text)
-            .map_err(|e| DataFusionError::Configuration(format!("The cluster description is not valid: {e}")))?;
-        if let Some(key) = spec.options.keys().find(|key| !key.starts_with("distributed.")) {
+        let spec: Self = serde_json::from_str(text).map_err(|e| {
+            DataFusionError::Configuration(format!("The cluster description is not valid: {e}"))
+        })?;
+        if let Some(key) = spec
+            .options
+            .keys()
+            .find(|key| !key.starts_with("distributed."))
+        {
             return config_err!(
                 "Option '{key}' is not one of the cluster's: expected a key that starts with 'distributed.'; \
                  set 'datafusion.*' keys on the session configuration"
@@ -73,7 +78,9 @@ impl ClusterSpec {
         }
         for seconds in [spec.refresh_seconds, spec.connect_timeout] {
             if !(seconds.is_finite() && seconds > 0.0) {
-                return config_err!("A time of {seconds} s was given: expected a positive number of seconds");
+                return config_err!(
+                    "A time of {seconds} s was given: expected a positive number of seconds"
+                );
             }
         }
         spec.urls()?;
@@ -82,7 +89,10 @@ impl ClusterSpec {
 
     /// The static workers.
     pub fn urls(&self) -> Result<Vec<Url>> {
-        self.workers.iter().map(|text| parse_worker_url(text)).collect()
+        self.workers
+            .iter()
+            .map(|text| parse_worker_url(text))
+            .collect()
     }
 
     /// The credentials part.
@@ -99,9 +109,11 @@ impl ClusterSpec {
 
 /// Parses the URL of a worker; the message says what was given and what a worker URL looks like.
 pub fn parse_worker_url(text: &str) -> Result<Url> {
-    let hint = "expected something like 'http://127.0.0.1:50051' (or https:// for a worker with TLS)";
-    let url = Url::parse(text)
-        .map_err(|e| DataFusionError::Configuration(format!("Worker URL '{text}' cannot be read ({e}): {hint}")))?;
+    let hint =
+        "expected something like 'http://127.0.0.1:50051' (or https:// for a worker with TLS)";
+    let url = Url::parse(text).map_err(|e| {
+        DataFusionError::Configuration(format!("Worker URL '{text}' cannot be read ({e}): {hint}"))
+    })?;
     if !matches!(url.scheme(), "http" | "https") {
         return config_err!("Worker URL '{text}' has scheme '{}': {hint}", url.scheme());
     }
@@ -123,17 +135,42 @@ mod tests {
 
     #[test]
     fn urls_that_no_worker_can_have_are_refused_with_a_hint() {
-        for bad in ["", "localhost", "ftp://a:1", "http://", "http://h:0", "http://h:99999", "http://h:1/x", "http://h:1?q"] {
+        for bad in [
+            "",
+            "localhost",
+            "ftp://a:1",
+            "http://",
+            "http://h:0",
+            "http://h:99999",
+            "http://h:1/x",
+            "http://h:1?q",
+        ] {
             let message = parse_worker_url(bad).unwrap_err().to_string();
-            assert!(message.contains("expected something like"), "{bad}: {message}");
+            assert!(
+                message.contains("expected something like"),
+                "{bad}: {message}"
+            );
         }
-        assert_eq!(parse_worker_url("http://127.0.0.1:5").unwrap().as_str(), "http://127.0.0.1:5/");
+        assert_eq!(
+            parse_worker_url("http://127.0.0.1:5").unwrap().as_str(),
+            "http://127.0.0.1:5/"
+        );
     }
 
     #[test]
     fn foreign_options_and_unknown_fields_are_refused() {
         let foreign = r#"{"options": {"datafusion.execution.batch_size": "1"}}"#;
-        assert!(ClusterSpec::from_json(foreign).unwrap_err().to_string().contains("datafusion.execution.batch_size"));
-        assert!(ClusterSpec::from_json(r#"{"worker": []}"#).unwrap_err().to_string().contains("worker"));
+        assert!(
+            ClusterSpec::from_json(foreign)
+                .unwrap_err()
+                .to_string()
+                .contains("datafusion.execution.batch_size")
+        );
+        assert!(
+            ClusterSpec::from_json(r#"{"worker": []}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("worker")
+        );
     }
 }

@@ -115,7 +115,9 @@ impl tower::Service<http::Request<Body>> for StatusService {
                 return Ok(tonic::Status::unimplemented("unknown method").into_http());
             }
             let codec = ProstCodec::<Text, Text>::default();
-            Ok(tonic::server::Grpc::new(codec).unary(service, request).await)
+            Ok(tonic::server::Grpc::new(codec)
+                .unary(service, request)
+                .await)
         })
     }
 }
@@ -140,7 +142,8 @@ pub struct RemoteBuild {
 /// Asks the worker at the other end of `channel`.
 pub async fn fetch(channel: BoxCloneSyncChannel, url: &Url) -> Result<Status> {
     let mut client = tonic::client::Grpc::new(channel);
-    let failed = |what: &str| exec_datafusion_err!("Worker '{url}' did not tell its status: {what}");
+    let failed =
+        |what: &str| exec_datafusion_err!("Worker '{url}' did not tell its status: {what}");
     client.ready().await.map_err(|e| failed(&e.to_string()))?;
     let answer = client
         .unary(
@@ -150,7 +153,9 @@ pub async fn fetch(channel: BoxCloneSyncChannel, url: &Url) -> Result<Status> {
         )
         .await
         .map_err(|status| match status.code() {
-            tonic::Code::Unimplemented => failed("it is not a worker of this engine (the status call is unknown to it)"),
+            tonic::Code::Unimplemented => {
+                failed("it is not a worker of this engine (the status call is unknown to it)")
+            }
             tonic::Code::Unauthenticated => failed(status.message()),
             _ => failed(&format!("{}: {}", status.code(), status.message())),
         })?;

@@ -71,14 +71,19 @@ pub async fn serve() -> Result<()> {
         let (answer, last) = match serde_json::from_str::<Request>(&line) {
             Ok(Request::Close) => (Ok(json!({})), true),
             Ok(request) => (driver.answer(request, started).await, false),
-            Err(e) => (Err(exec_datafusion_err!("the request cannot be read: {e}")), false),
+            Err(e) => (
+                Err(exec_datafusion_err!("the request cannot be read: {e}")),
+                false,
+            ),
         };
         let answer = match answer {
             Ok(mut value) => {
                 value["ok"] = json!(true);
                 value
             }
-            Err(e) => json!({"ok": false, "error": {"type": kind(&e), "message": e.to_string(), "traceback": ""}}),
+            Err(e) => {
+                json!({"ok": false, "error": {"type": kind(&e), "message": e.to_string(), "traceback": ""}})
+            }
         };
         out.write_all(format!("{answer}\n").as_bytes()).await?;
         out.flush().await?;
@@ -111,8 +116,17 @@ impl Driver {
                 "build": build_info(),
                 "startup_ms": ms(started),
             })),
-            Request::Open { config, workers, tables } => self.open(&config, workers, &tables).await,
-            Request::Query { statements, result_statement, cleanup, result } => {
+            Request::Open {
+                config,
+                workers,
+                tables,
+            } => self.open(&config, workers, &tables).await,
+            Request::Query {
+                statements,
+                result_statement,
+                cleanup,
+                result,
+            } => {
                 let parts = Parts::new(&statements, result_statement, &cleanup)?;
                 let before = self.tasks().await?;
                 let answer = self.query(&parts, result.as_deref()).await;
@@ -126,7 +140,11 @@ impl Driver {
                 };
                 Ok(answer)
             }
-            Request::Explain { statements, result_statement, cleanup } => {
+            Request::Explain {
+                statements,
+                result_statement,
+                cleanup,
+            } => {
                 let parts = Parts::new(&statements, result_statement, &cleanup)?;
                 let answer = self.explain(&parts).await;
                 let cleaned = self.run_all(&parts.cleanup).await;
@@ -139,7 +157,9 @@ impl Driver {
     }
 
     fn context(&self) -> Result<&SessionContext> {
-        self.context.as_ref().ok_or_else(|| exec_datafusion_err!("no session is open: send 'open' first"))
+        self.context
+            .as_ref()
+            .ok_or_else(|| exec_datafusion_err!("no session is open: send 'open' first"))
     }
 
     async fn open(
@@ -150,26 +170,41 @@ impl Driver {
     ) -> Result<Value> {
         let started = Instant::now();
         let mut session = SessionConfig::new().with_information_schema(true);
-        let (distributed, plain): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            config.clone().into_iter().partition(|(key, _)| key.starts_with("distributed."));
+        let (distributed, plain): (BTreeMap<_, _>, BTreeMap<_, _>) = config
+            .clone()
+            .into_iter()
+            .partition(|(key, _)| key.starts_with("distributed."));
         for (key, value) in &plain {
             session.options_mut().set(key, value)?;
         }
         if !workers.is_empty() {
-            let spec = ClusterSpec { workers: workers.clone(), options: distributed, ..ClusterSpec::default() };
+            let spec = ClusterSpec {
+                workers: workers.clone(),
+                options: distributed,
+                ..ClusterSpec::default()
+            };
             session = Cluster::new(spec, None)?.describe_in(session)?;
         }
-        let builder = SessionStateBuilder::new().with_config(session).with_default_features();
+        let builder = SessionStateBuilder::new()
+            .with_config(session)
+            .with_default_features();
         let context = SessionContext::new_with_state(install(builder, vec![])?.build());
         let context_ms = ms(started);
 
         let registering = Instant::now();
         for (name, path) in tables {
-            context.register_parquet(name, path, ParquetReadOptions::default()).await?;
+            context
+                .register_parquet(name, path, ParquetReadOptions::default())
+                .await?;
         }
         let register_ms = ms(registering);
-        let config: BTreeMap<String, Option<String>> =
-            context.state().config_options().entries().into_iter().map(|e| (e.key, e.value)).collect();
+        let config: BTreeMap<String, Option<String>> = context
+            .state()
+            .config_options()
+            .entries()
+            .into_iter()
+            .map(|e| (e.key, e.value))
+            .collect();
         self.context = Some(context);
         self.workers = workers;
         Ok(json!({"context_ms": context_ms, "register_ms": register_ms, "config": config}))
@@ -185,7 +220,8 @@ impl Driver {
             let url = parse_worker_url(worker)?;
             let spec = ClusterSpec::default();
             let timeout = std::time::Duration::from_secs_f64(spec.connect_timeout);
-            let answer = status::fetch(connect(&url, &spec.security(), timeout).await?, &url).await?;
+            let answer =
+                status::fetch(connect(&url, &spec.security(), timeout).await?, &url).await?;
             let counters: Value = serde_json::from_str(&answer.json)
                 .map_err(|e| exec_datafusion_err!("status of {worker}: {e}"))?;
             sum += counters["tasks_started"].as_u64().unwrap_or_default();
@@ -219,7 +255,9 @@ impl Driver {
         self.run_all(&parts.setup).await?;
         let frame: DataFrame = self.context()?.sql(&parts.main).await?;
         let plan = frame.create_physical_plan().await?;
-        let inner = plan.downcast_ref::<DistributedQueryExec>().map(DistributedQueryExec::inner);
+        let inner = plan
+            .downcast_ref::<DistributedQueryExec>()
+            .map(DistributedQueryExec::inner);
         let shape = inner.map(inspect::shape);
         Ok(json!({
             "text": inspect::text(inner.unwrap_or(&plan)),
@@ -251,15 +289,27 @@ impl Parts {
                 .chars()
                 .take_while(char::is_ascii_alphabetic)
                 .collect();
-            ["select", "with", "values", "table", "show", "explain", "describe"].contains(&word.to_lowercase().as_str())
+            [
+                "select", "with", "values", "table", "show", "explain", "describe",
+            ]
+            .contains(&word.to_lowercase().as_str())
         };
-        let chosen = chosen.or_else(|| statements.iter().rposition(reads)).filter(|i| *i < statements.len());
+        let chosen = chosen
+            .or_else(|| statements.iter().rposition(reads))
+            .filter(|i| *i < statements.len());
         let Some(chosen) = chosen else {
-            return Err(exec_datafusion_err!("none of the {} statements gives rows", statements.len()));
+            return Err(exec_datafusion_err!(
+                "none of the {} statements gives rows",
+                statements.len()
+            ));
         };
         let mut after = statements[chosen + 1..].to_vec();
         after.extend_from_slice(cleanup);
-        Ok(Self { setup: statements[..chosen].to_vec(), main: statements[chosen].clone(), cleanup: after })
+        Ok(Self {
+            setup: statements[..chosen].to_vec(),
+            main: statements[chosen].clone(),
+            cleanup: after,
+        })
     }
 }
 

@@ -32,7 +32,12 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         .listen
         .rsplit_once(':')
         .and_then(|(host, port)| Some((host.trim_matches(['[', ']']), port.parse::<u16>().ok()?)))
-        .ok_or_else(|| config_datafusion_err!("--listen {}: expected host:port, port 0 to 65535", arguments.listen))?;
+        .ok_or_else(|| {
+            config_datafusion_err!(
+                "--listen {}: expected host:port, port 0 to 65535",
+                arguments.listen
+            )
+        })?;
     let options = WorkerOptions::from_json(&arguments.options)?;
     let worker = BoundWorker::bind(host, port, options, None).await?;
     let url = worker.url().to_string();
@@ -64,7 +69,12 @@ pub async fn status(url: &str) -> Result<()> {
     };
     let answer = tokio::time::timeout(STATUS_TIMEOUT, ask)
         .await
-        .map_err(|_| exec_datafusion_err!("Worker '{url}' did not answer within {} s", STATUS_TIMEOUT.as_secs()))??;
+        .map_err(|_| {
+            exec_datafusion_err!(
+                "Worker '{url}' did not answer within {} s",
+                STATUS_TIMEOUT.as_secs()
+            )
+        })??;
     println!("{}", answer.json);
     Ok(())
 }

@@ -8,15 +8,16 @@ use datafusion_ffi::query_planner::FFI_QueryPlanner;
 use datafusion_proto::logical_plan::{DefaultLogicalExtensionCodec, LogicalExtensionCodec};
 use datafusion_proto::physical_plan::{DefaultPhysicalExtensionCodec, PhysicalExtensionCodec};
 use datafusion_python_util::{
-    create_logical_extension_capsule, create_physical_extension_capsule, create_query_planner_capsule,
-    ffi_logical_codec_from_pycapsule, ffi_physical_codec_from_pycapsule, ffi_task_context_provider_from_pycapsule,
-    get_tokio_runtime,
+    create_logical_extension_capsule, create_physical_extension_capsule,
+    create_query_planner_capsule, ffi_logical_codec_from_pycapsule,
+    ffi_physical_codec_from_pycapsule, ffi_task_context_provider_from_pycapsule, get_tokio_runtime,
 };
 use df_strategies_bindings::cluster_from_python;
 use df_strategies_engine::Cluster;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+use crate::function::HostFunctionCodec;
 use crate::handle::HandleCodec;
 use crate::hydrate::TableCodec;
 use crate::planner::HostPlanner;
@@ -36,7 +37,9 @@ impl DistributedExtension {
     #[new]
     #[pyo3(signature = (spec, resolver=None))]
     fn new(spec: &str, resolver: Option<Py<PyAny>>) -> PyResult<Self> {
-        Ok(Self { cluster: cluster_from_python(spec, resolver)? })
+        Ok(Self {
+            cluster: cluster_from_python(spec, resolver)?,
+        })
     }
 
     fn __datafusion_session_components__<'py>(
@@ -46,8 +49,13 @@ impl DistributedExtension {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = PyDict::new(py);
         arguments.set_item("physical_extension_codecs", (Bound::new(py, PlanCodec)?,))?;
-        arguments.set_item("logical_extension_codecs", (Bound::new(py, HostTableCodec)?,))?;
-        py.import("datafusion.extensions")?.getattr("SessionExtensionComponents")?.call((), Some(&arguments))
+        arguments.set_item(
+            "logical_extension_codecs",
+            (Bound::new(py, HostTableCodec)?,),
+        )?;
+        py.import("datafusion.extensions")?
+            .getattr("SessionExtensionComponents")?
+            .call((), Some(&arguments))
     }
 
     fn __datafusion_session_planner__<'py>(
@@ -59,7 +67,11 @@ impl DistributedExtension {
         let logical = ffi_logical_codec_from_pycapsule(ctx.clone(), Some(&ctx))?;
         let physical = physical_codec(&ctx, self.cluster.spec.allow_python_udfs)?;
         let logical_codec: Arc<dyn LogicalExtensionCodec> = (&logical).into();
-        let planner = HostPlanner { cluster: Arc::clone(&self.cluster), logical_codec, physical_codec: physical };
+        let planner = HostPlanner {
+            cluster: Arc::clone(&self.cluster),
+            logical_codec,
+            physical_codec: physical,
+        };
         let planner = FFI_QueryPlanner::new(
             Arc::new(planner),
             Some(get_tokio_runtime().handle().clone()),
@@ -73,25 +85,38 @@ impl DistributedExtension {
 }
 
 /// The host's codec for physical plans, which knows functions written in Python.
-fn physical_codec(ctx: &Bound<'_, PyAny>, inlining: bool) -> PyResult<Arc<dyn PhysicalExtensionCodec>> {
+fn physical_codec(
+    ctx: &Bound<'_, PyAny>,
+    inlining: bool,
+) -> PyResult<Arc<dyn PhysicalExtensionCodec>> {
     let arguments = inlining_argument(ctx.py(), inlining)?;
     let ctx = ctx.call_method("with_python_udf_inlining", (), Some(&arguments))?;
     let codec = ffi_physical_codec_from_pycapsule(ctx.clone(), Some(&ctx))?;
-    Ok((&codec).into())
+    Ok(Arc::new(HostFunctionCodec((&codec).into())))
 }
 
 /// A worker's codec: the stock wheel's own, from a context that lives as long as the process.
-pub fn stock_physical_codec(py: Python<'_>, inlining: bool) -> PyResult<Arc<dyn PhysicalExtensionCodec>> {
+pub fn stock_physical_codec(
+    py: Python<'_>,
+    inlining: bool,
+) -> PyResult<Arc<dyn PhysicalExtensionCodec>> {
     static CONTEXTS: [OnceLock<Py<PyAny>>; 2] = [OnceLock::new(), OnceLock::new()];
     let slot = &CONTEXTS[usize::from(inlining)];
     if slot.get().is_none() {
-        let ctx = py.import("datafusion")?.getattr("SessionContext")?.call0()?;
-        let ctx = ctx.call_method("with_python_udf_inlining", (), Some(&inlining_argument(py, inlining)?))?;
+        let ctx = py
+            .import("datafusion")?
+            .getattr("SessionContext")?
+            .call0()?;
+        let ctx = ctx.call_method(
+            "with_python_udf_inlining",
+            (),
+            Some(&inlining_argument(py, inlining)?),
+        )?;
         let _ = slot.set(ctx.unbind());
     }
     let ctx = slot.get().expect("set above").bind(py);
     let codec = ffi_physical_codec_from_pycapsule(ctx.clone(), Some(ctx))?;
-    Ok((&codec).into())
+    Ok(Arc::new(HostFunctionCodec((&codec).into())))
 }
 
 fn inlining_argument<'py>(py: Python<'py>, inlining: bool) -> PyResult<Bound<'py, PyDict>> {
@@ -136,7 +161,10 @@ impl HostTableCodec {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let provider = ffi_task_context_provider_from_pycapsule(&ctx)?;
         let runtime = Some(get_tokio_runtime().handle().clone());
-        create_logical_extension_capsule(py, &FFI_LogicalExtensionCodec::new(Arc::new(TableCodec), runtime, provider))
+        create_logical_extension_capsule(
+            py,
+            &FFI_LogicalExtensionCodec::new(Arc::new(TableCodec), runtime, provider),
+        )
     }
 
     #[getter]

@@ -24,7 +24,9 @@ const CAPACITY: usize = 1024;
 
 /// Marks our payloads, and tells one process's numbers from another's.
 static PROCESS: LazyLock<u64> = LazyLock::new(|| {
-    let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    let started = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as u64);
     started ^ (u64::from(std::process::id()) << 40)
 });
 
@@ -40,9 +42,17 @@ pub fn encode_number(number: u64, buffer: &mut Vec<u8>) {
 pub fn decode_number(payload: &[u8], what: &str) -> Result<u64> {
     let (process, number) = match payload.len() {
         16 => (payload[..8].try_into(), payload[8..].try_into()),
-        _ => return exec_err!("This is not a {what} of a distributed session: {} bytes, expected 16", payload.len()),
+        _ => {
+            return exec_err!(
+                "This is not a {what} of a distributed session: {} bytes, expected 16",
+                payload.len()
+            );
+        }
     };
-    match (process.map(u64::from_le_bytes), number.map(u64::from_le_bytes)) {
+    match (
+        process.map(u64::from_le_bytes),
+        number.map(u64::from_le_bytes),
+    ) {
         (Ok(process), Ok(number)) if process == *PROCESS => Ok(number),
         _ => exec_err!(
             "This {what} of a distributed session belongs to another process: it holds connections and cannot be sent. \
@@ -58,7 +68,9 @@ pub struct Aside<T: ?Sized> {
 
 impl<T: ?Sized> Default for Aside<T> {
     fn default() -> Self {
-        Self { waiting: Mutex::new((HashMap::new(), VecDeque::new())) }
+        Self {
+            waiting: Mutex::new((HashMap::new(), VecDeque::new())),
+        }
     }
 }
 
@@ -82,7 +94,10 @@ impl<T: ?Sized> Aside<T> {
         let (things, order) = &mut *waiting;
         let thing = things.remove(&number);
         // Numbers are taken in about the order they were put, so this stays short.
-        while order.front().is_some_and(|oldest| !things.contains_key(oldest)) {
+        while order
+            .front()
+            .is_some_and(|oldest| !things.contains_key(oldest))
+        {
             order.pop_front();
         }
         thing
@@ -103,7 +118,11 @@ impl HandleExec {
             Some(distributed) => distributed.label().to_string(),
             None => plan.name().to_string(),
         };
-        Self { plan, context, label }
+        Self {
+            plan,
+            context,
+            label,
+        }
     }
 }
 
@@ -139,11 +158,18 @@ impl ExecutionPlan for HandleExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
-    fn execute(&self, partition: usize, _host: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        _host: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         self.plan.execute(partition, Arc::clone(&self.context))
     }
 
@@ -190,7 +216,10 @@ impl PhysicalExtensionCodec for HandleCodec {
         };
         let mut alive = ALIVE.lock();
         alive.retain(|_, plan| plan.strong_count() > 0);
-        let known = alive.iter().find(|(_, held)| std::ptr::eq(held.as_ptr(), Arc::as_ptr(&plan))).map(|(n, _)| *n);
+        let known = alive
+            .iter()
+            .find(|(_, held)| std::ptr::eq(held.as_ptr(), Arc::as_ptr(&plan)))
+            .map(|(n, _)| *n);
         encode_number(known.unwrap_or_else(|| WAITING.put(plan)), buffer);
         Ok(())
     }

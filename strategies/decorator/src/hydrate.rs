@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, TableReference, exec_datafusion_err};
 use datafusion::datasource::{MemTable, provider_as_source, source_as_provider};
 use datafusion::execution::{SessionState, TaskContext};
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::logical_expr::{AggregateUDF, Expr, Extension, LogicalPlan, ScalarUDF, TableScan, WindowUDF};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, Extension, LogicalPlan, ScalarUDF, TableScan, WindowUDF,
+};
 use datafusion::physical_plan::collect_partitioned;
 use datafusion_ffi::table_provider::ForeignTableProvider;
 use datafusion_proto::bytes::{
@@ -20,7 +22,9 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::logical_plan::{DefaultLogicalExtensionCodec, LogicalExtensionCodec};
 
+use crate::function::adopt;
 use crate::handle::{Aside, decode_number, encode_number};
+use crate::table::HostTable;
 
 /// Name of the scan that a table in the host's memory makes. Listing tables, which scan under the same name, have a
 /// logical form and never arrive as foreign tables.
@@ -34,12 +38,22 @@ pub async fn hydrate(
     state: &SessionState,
 ) -> Result<LogicalPlan> {
     let plan = adopt_memory_tables(plan, host).await?;
-    let codec = Hydration { host: host_codec, state: state.clone(), tables: Aside::default(), functions: Functions::default() };
+    let codec = Hydration {
+        host: host_codec,
+        state: state.clone(),
+        tables: Aside::default(),
+        functions: Functions::default(),
+    };
     let bytes = logical_plan_to_bytes_with_extension_codec(&plan, &codec)?;
-    let plan = logical_plan_from_bytes_with_extension_codec(&bytes, state.task_ctx().as_ref(), &codec)?;
+    let plan =
+        logical_plan_from_bytes_with_extension_codec(&bytes, state.task_ctx().as_ref(), &codec)?;
     // The host leaves uncorrelated scalar subqueries to a physical operator that does not distribute; with this
     // side's settings the optimizer turns them into joins.
-    if has_scalar_subquery(&plan)? { state.optimize(&plan) } else { Ok(plan) }
+    if has_scalar_subquery(&plan)? {
+        state.optimize(&plan)
+    } else {
+        Ok(plan)
+    }
 }
 
 fn has_scalar_subquery(plan: &LogicalPlan) -> Result<bool> {
@@ -48,10 +62,18 @@ fn has_scalar_subquery(plan: &LogicalPlan) -> Result<bool> {
         node.apply_expressions(|expr| {
             expr.apply(|e| {
                 found |= matches!(e, Expr::ScalarSubquery(_));
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+                Ok(if found {
+                    TreeNodeRecursion::Stop
+                } else {
+                    TreeNodeRecursion::Continue
+                })
             })
         })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
+        })
     })?;
     Ok(found)
 }
@@ -76,15 +98,23 @@ async fn adopt_memory_tables(plan: &LogicalPlan, host: &dyn Session) -> Result<L
             continue;
         }
         let partitions = collect_partitioned(scan, host.task_ctx()).await?;
-        adopted.push((Arc::clone(&provider), Arc::new(MemTable::try_new(provider.schema(), partitions)?)));
+        adopted.push((
+            Arc::clone(&provider),
+            Arc::new(MemTable::try_new(provider.schema(), partitions)?),
+        ));
     }
     if adopted.is_empty() {
         return Ok(plan.clone());
     }
     let replaced = plan.clone().transform_up_with_subqueries(|node| {
-        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
-        let own = foreign_provider(&scan)
-            .and_then(|provider| adopted.iter().find(|(foreign, _)| Arc::ptr_eq(foreign, &provider)));
+        let LogicalPlan::TableScan(mut scan) = node else {
+            return Ok(Transformed::no(node));
+        };
+        let own = foreign_provider(&scan).and_then(|provider| {
+            adopted
+                .iter()
+                .find(|(foreign, _)| Arc::ptr_eq(foreign, &provider))
+        });
         Ok(match own {
             Some((_, table)) => {
                 scan.source = provider_as_source(Arc::clone(table));
@@ -97,7 +127,9 @@ async fn adopt_memory_tables(plan: &LogicalPlan, host: &dyn Session) -> Result<L
 }
 
 fn foreign_provider(scan: &TableScan) -> Option<Arc<dyn TableProvider>> {
-    source_as_provider(&scan.source).ok().filter(|provider| provider.downcast_ref::<ForeignTableProvider>().is_some())
+    source_as_provider(&scan.source)
+        .ok()
+        .filter(|provider| provider.downcast_ref::<ForeignTableProvider>().is_some())
 }
 
 #[derive(Default)]
@@ -126,7 +158,12 @@ fn gone(what: &str) -> datafusion::common::DataFusionError {
 }
 
 impl LogicalExtensionCodec for Hydration {
-    fn try_decode(&self, payload: &[u8], inputs: &[LogicalPlan], context: &TaskContext) -> Result<Extension> {
+    fn try_decode(
+        &self,
+        payload: &[u8],
+        inputs: &[LogicalPlan],
+        context: &TaskContext,
+    ) -> Result<Extension> {
         self.host.try_decode(payload, inputs, context)
     }
 
@@ -141,7 +178,16 @@ impl LogicalExtensionCodec for Hydration {
         _schema: SchemaRef,
         _context: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        self.tables.take(decode_number(payload, "table")?).ok_or_else(|| gone("A table"))
+        let table = self
+            .tables
+            .take(decode_number(payload, "table")?)
+            .ok_or_else(|| gone("A table"))?;
+        let is_hosts = table.downcast_ref::<ForeignTableProvider>().is_some();
+        Ok(if is_hosts {
+            Arc::new(HostTable(table))
+        } else {
+            table
+        })
     }
 
     fn try_encode_table_provider(
@@ -171,7 +217,11 @@ impl LogicalExtensionCodec for Hydration {
     }
 
     fn try_decode_udf(&self, _name: &str, payload: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.functions.scalar.take(decode_number(payload, "function")?).ok_or_else(|| gone("A function"))
+        self.functions
+            .scalar
+            .take(decode_number(payload, "function")?)
+            .map(adopt)
+            .ok_or_else(|| gone("A function"))
     }
 
     fn try_encode_udf(&self, node: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
@@ -185,7 +235,10 @@ impl LogicalExtensionCodec for Hydration {
     }
 
     fn try_decode_udaf(&self, _name: &str, payload: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.functions.aggregate.take(decode_number(payload, "function")?).ok_or_else(|| gone("A function"))
+        self.functions
+            .aggregate
+            .take(decode_number(payload, "function")?)
+            .ok_or_else(|| gone("A function"))
     }
 
     fn try_encode_udaf(&self, node: &AggregateUDF, buffer: &mut Vec<u8>) -> Result<()> {
@@ -198,7 +251,10 @@ impl LogicalExtensionCodec for Hydration {
     }
 
     fn try_decode_udwf(&self, _name: &str, payload: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.functions.window.take(decode_number(payload, "function")?).ok_or_else(|| gone("A function"))
+        self.functions
+            .window
+            .take(decode_number(payload, "function")?)
+            .ok_or_else(|| gone("A function"))
     }
 
     fn try_encode_udwf(&self, node: &WindowUDF, buffer: &mut Vec<u8>) -> Result<()> {
@@ -211,14 +267,20 @@ impl LogicalExtensionCodec for Hydration {
     }
 }
 
-static HOST_TABLES: std::sync::LazyLock<Aside<dyn TableProvider>> = std::sync::LazyLock::new(Aside::default);
+static HOST_TABLES: std::sync::LazyLock<Aside<dyn TableProvider>> =
+    std::sync::LazyLock::new(Aside::default);
 
 /// The codec that the host gets for tables without a logical form: it only carries a number.
 #[derive(Debug)]
 pub struct TableCodec;
 
 impl LogicalExtensionCodec for TableCodec {
-    fn try_decode(&self, payload: &[u8], inputs: &[LogicalPlan], context: &TaskContext) -> Result<Extension> {
+    fn try_decode(
+        &self,
+        payload: &[u8],
+        inputs: &[LogicalPlan],
+        context: &TaskContext,
+    ) -> Result<Extension> {
         DefaultLogicalExtensionCodec {}.try_decode(payload, inputs, context)
     }
 
@@ -233,9 +295,13 @@ impl LogicalExtensionCodec for TableCodec {
         _schema: SchemaRef,
         _context: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        HOST_TABLES.take(decode_number(payload, "table")?).ok_or_else(|| {
-            exec_datafusion_err!("This table of a distributed session is gone: build the plan again")
-        })
+        HOST_TABLES
+            .take(decode_number(payload, "table")?)
+            .ok_or_else(|| {
+                exec_datafusion_err!(
+                    "This table of a distributed session is gone: build the plan again"
+                )
+            })
     }
 
     fn try_encode_table_provider(

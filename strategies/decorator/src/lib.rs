@@ -5,9 +5,11 @@
 //! functions ([`hydrate`]), and hands back a plan that only this process can execute, behind a number ([`handle`]).
 
 mod extension;
+mod function;
 mod handle;
 mod hydrate;
 mod planner;
+mod table;
 
 use pyo3::prelude::*;
 

@@ -31,7 +31,9 @@ pub struct HostPlanner {
 
 impl std::fmt::Debug for HostPlanner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostPlanner").field("cluster", &self.cluster).finish()
+        f.debug_struct("HostPlanner")
+            .field("cluster", &self.cluster)
+            .finish()
     }
 }
 
@@ -52,10 +54,17 @@ impl HostPlanner {
 
 #[async_trait]
 impl QueryPlanner for HostPlanner {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, host: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        host: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let state = self.state(host)?;
         let plan = hydrate(plan, host, Arc::clone(&self.logical_codec), &state).await?;
-        let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
+        let physical = state
+            .query_planner()
+            .create_physical_plan(&plan, &state)
+            .await?;
         Ok(Arc::new(HandleExec::new(physical, state.task_ctx())))
     }
 }

@@ -21,7 +21,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 fn physical_codec(_py: Python<'_>, by_value: bool) -> PyResult<Arc<dyn PhysicalExtensionCodec>> {
-    Ok(Arc::new(PythonPhysicalCodec::default().with_python_udf_inlining(by_value)))
+    Ok(Arc::new(
+        PythonPhysicalCodec::default().with_python_udf_inlining(by_value),
+    ))
 }
 
 /// A native session context that distributes its queries.
@@ -40,10 +42,15 @@ fn distributed_context(
     resolver: Option<Py<PyAny>>,
 ) -> PyResult<PySessionContext> {
     // The same default that a context without configuration has.
-    let config = config.map_or_else(|| SessionConfig::default().with_information_schema(true), |c| c.config);
+    let config = config.map_or_else(
+        || SessionConfig::default().with_information_schema(true),
+        |c| c.config,
+    );
     let config = with_distributed(&config, spec, resolver)?;
     // The constructor knows what a datafusion-python session needs; its state is the base to build on.
     let context = PySessionContext::new(Some(config.into()), runtime)?;
-    let state = SessionStateBuilder::new_from_existing(context.ctx.state()).with_distributed_if_configured()?.build();
+    let state = SessionStateBuilder::new_from_existing(context.ctx.state())
+        .with_distributed_if_configured()?
+        .build();
     Ok(SessionContext::new_with_state(state).into())
 }

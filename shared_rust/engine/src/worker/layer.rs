@@ -26,7 +26,10 @@ pub(super) struct GateLayer {
 
 impl GateLayer {
     pub(super) fn new(token: Option<&str>, counters: Arc<Counters>) -> Self {
-        Self { expected: token.map(|token| format!("Bearer {token}").into_bytes().into()), counters }
+        Self {
+            expected: token.map(|token| format!("Bearer {token}").into_bytes().into()),
+            counters,
+        }
     }
 }
 
@@ -34,7 +37,10 @@ impl<S> Layer<S> for GateLayer {
     type Service = Gate<S>;
 
     fn layer(&self, inner: S) -> Gate<S> {
-        Gate { inner, gate: self.clone() }
+        Gate {
+            inner,
+            gate: self.clone(),
+        }
     }
 }
 
@@ -46,10 +52,19 @@ pub(super) struct Gate<S> {
 
 impl GateLayer {
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(expected) = &self.expected else { return true };
-        let given = headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+        let Some(expected) = &self.expected else {
+            return true;
+        };
+        let given = headers
+            .get(AUTHORIZATION)
+            .map_or(&b""[..], |value| value.as_bytes());
         // Compares all bytes whatever they are, so that the time taken tells nothing about the token.
-        given.len() == expected.len() && given.iter().zip(expected.iter()).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
+        given.len() == expected.len()
+            && given
+                .iter()
+                .zip(expected.iter())
+                .fold(0, |acc, (a, b)| acc | (a ^ b))
+                == 0
     }
 }
 
@@ -68,9 +83,14 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if !self.gate.admits(request.headers()) {
-            self.gate.counters.requests_failed.fetch_add(1, Ordering::Relaxed);
+            self.gate
+                .counters
+                .requests_failed
+                .fetch_add(1, Ordering::Relaxed);
             let refusal = "this worker asks for a token, and the one sent is missing or wrong";
-            return Box::pin(async move { Ok(tonic::Status::unauthenticated(refusal).into_http()) });
+            return Box::pin(
+                async move { Ok(tonic::Status::unauthenticated(refusal).into_http()) },
+            );
         }
         let counters = Arc::clone(&self.gate.counters);
         let path = request.uri().path();
@@ -85,10 +105,20 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
-            if response.headers().get("grpc-status").is_some_and(|status| status != "0") {
+            if response
+                .headers()
+                .get("grpc-status")
+                .is_some_and(|status| status != "0")
+            {
                 counters.requests_failed.fetch_add(1, Ordering::Relaxed);
             }
-            Ok(response.map(|body| Body::new(Counted { body, counters, _task: task })))
+            Ok(response.map(|body| {
+                Body::new(Counted {
+                    body,
+                    counters,
+                    _task: task,
+                })
+            }))
         })
     }
 }

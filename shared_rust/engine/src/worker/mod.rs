@@ -78,9 +78,14 @@ impl WorkerOptions {
         let options: Self = serde_json::from_str(text)
             .map_err(|e| config_datafusion_err!("The worker's options are not valid: {e}"))?;
         options.security().tls()?;
-        for seconds in [Some(options.drain_timeout), options.request_timeout].into_iter().flatten() {
+        for seconds in [Some(options.drain_timeout), options.request_timeout]
+            .into_iter()
+            .flatten()
+        {
             if !(seconds.is_finite() && seconds >= 0.0) {
-                return Err(config_datafusion_err!("A time of {seconds} s was given: expected zero or more seconds"));
+                return Err(config_datafusion_err!(
+                    "A time of {seconds} s was given: expected zero or more seconds"
+                ));
             }
         }
         Ok(options)
@@ -126,12 +131,24 @@ impl BoundWorker {
                  tls_client_ca, listen on 127.0.0.1, or say insecure explicitly"
             ));
         }
-        let listener = TcpListener::bind(ip)
-            .await
-            .map_err(|e| DataFusionError::IoError(std::io::Error::new(e.kind(), format!("cannot listen on {ip}: {e}"))))?;
+        let listener = TcpListener::bind(ip).await.map_err(|e| {
+            DataFusionError::IoError(std::io::Error::new(
+                e.kind(),
+                format!("cannot listen on {ip}: {e}"),
+            ))
+        })?;
         let address = listener.local_addr()?;
-        let sessions = WorkerSessions { codec, allow_python_udfs: options.allow_python_udfs };
-        Ok(Self { listener, address, sessions, counters: Arc::default(), options })
+        let sessions = WorkerSessions {
+            codec,
+            allow_python_udfs: options.allow_python_udfs,
+        };
+        Ok(Self {
+            listener,
+            address,
+            sessions,
+            counters: Arc::default(),
+            options,
+        })
     }
 
     /// The address it got.
@@ -141,7 +158,11 @@ impl BoundWorker {
 
     /// The URL clients use.
     pub fn url(&self) -> Url {
-        let scheme = if self.options.tls_cert.is_some() { "https" } else { "http" };
+        let scheme = if self.options.tls_cert.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         Url::parse(&format!("{scheme}://{}", self.address)).expect("an address makes a URL")
     }
 
@@ -169,10 +190,15 @@ impl BoundWorker {
             server = server.timeout(Duration::from_secs_f64(seconds));
         }
         if let Some(tls) = security.tls()? {
-            server = server.tls_config(tls).map_err(|e| config_datafusion_err!("TLS set-up failed: {e}"))?;
+            server = server
+                .tls_config(tls)
+                .map_err(|e| config_datafusion_err!("TLS set-up failed: {e}"))?;
         }
         let serving = server
-            .layer(GateLayer::new(security.token.as_deref(), Arc::clone(&self.counters)))
+            .layer(GateLayer::new(
+                security.token.as_deref(),
+                Arc::clone(&self.counters),
+            ))
             .add_service(worker)
             .add_service(StatusService(Arc::clone(&self.counters)))
             .serve_with_incoming_shutdown(
@@ -188,9 +214,14 @@ impl BoundWorker {
             } => None,
         };
         match ended {
-            Some(result) => result.map_err(|e| exec_datafusion_err!("the worker stopped serving: {e}")),
+            Some(result) => {
+                result.map_err(|e| exec_datafusion_err!("the worker stopped serving: {e}"))
+            }
             None => {
-                log::warn!("worker {}: tasks still ran after the drain time and were ended", self.address);
+                log::warn!(
+                    "worker {}: tasks still ran after the drain time and were ended",
+                    self.address
+                );
                 Ok(())
             }
         }
@@ -204,5 +235,7 @@ async fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     let mut found = tokio::net::lookup_host((host, port))
         .await
         .map_err(|e| config_datafusion_err!("Host '{host}' to listen on does not resolve: {e}"))?;
-    found.next().ok_or_else(|| config_datafusion_err!("Host '{host}' to listen on has no address"))
+    found
+        .next()
+        .ok_or_else(|| config_datafusion_err!("Host '{host}' to listen on has no address"))
 }

@@ -1,0 +1,68 @@
+"""`df-strategies compare`: arms within a run, or stored runs with each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  df-strategies compare latest                                   every arm of the newest run against native
+  df-strategies compare latest --base inline --new decorator
+  df-strategies compare 20261130-2200 20261201-2200              the same arms, yesterday and today
+  df-strategies compare 20261130-2200 20261201-2200 --arm decorator
+
+\b
+Factors are ratios of medians paired by round, with a 95 % interval. A total is printed only where both sides
+are valid on the same queries. Exit 1: something got slower or newly fails. Exit 3: not comparable.
+"""
+)
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--base", metavar="ARM", help="Within one run: what to compare with.  [default: native, else local]")
+@click.option("--new", metavar="ARM", help="Within one run: what to judge.  [default: every other arm]")
+@click.option("--arm", metavar="ARM", help="Between runs: only this arm.  [default: all that they share]")
+@click.option("--force", is_flag=True, help="Compare runs of other data, machines or settings; the output says so.")
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder of run directories.  [default: runs]"
+)
+def command(
+    runs: tuple[str, ...], base: str | None, new: str | None, arm: str | None, force: bool, out: Path | None
+) -> int:
+    """Compare stored results: RUNS are ids, starts of ids, paths or `latest`.
+
+    With one run, its arms are compared with each other. With several, each later one is compared with the first.
+    """
+    from harness.cli import _comparing as comparing
+    from harness.rundir import RunDirectory, find_run
+    from harness.settings import runs_root
+
+    root = out.resolve() if out else runs_root()
+    found = [RunDirectory.open(find_run(text, root)) for text in runs]
+    if len(found) == 1:
+        if arm:
+            msg = "--arm is for comparing runs; within one run use --base and --new"
+            raise click.UsageError(msg)
+        run = found[0]
+        pairs = [
+            (comparing.read_side(run, one, label=one), comparing.read_side(run, two, label=two))
+            for one, two in comparing.pick_arms(run.manifest(), base, new)
+        ]
+    else:
+        if base or new:
+            msg = "--base and --new are for arms within one run; between runs use --arm"
+            raise click.UsageError(msg)
+
+        def side(run: RunDirectory, name: str) -> comparing.Side:
+            return comparing.read_side(run, name, label=f"{name} of {run.path.name}")
+
+        arms = comparing.shared_arms({run.path.name: run.manifest() for run in found}, arm)
+        pairs = [(side(found[0], name), side(later, name)) for later in found[1:] for name in arms]
+    codes = []
+    for one, two in pairs:
+        compared = comparing.compare(one, two, force=force)
+        click.echo(comparing.render(compared))
+        codes.append(compared.end.exit_code)
+    return max(codes)

@@ -1,0 +1,355 @@
+"""Makes the synthetic run that the report's tests read, through the same models that a real run is written with.
+
+    python -m tests.report_helpers      writes tests/fixtures/run_small again
+
+Times are a formula, not measurements. The command line starts with `synthetic`, so that every form says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+from harness.calibration import calibrate
+from harness.model import Phase, Reach, Sample, Status, Validation
+from harness.provenance import ArmRecord, ConfigDifference, DataRecord, HostRecord, Manifest, SourceRecord
+from harness.rundir import MANIFEST, SAMPLES
+from harness.settings import RunSettings
+
+RUN_SMALL = Path(__file__).parent / "fixtures" / "run_small"
+
+QUERIES = ["q01", "q02", "q03", "q06", "q11", "q15", "q18", "q22"]
+ROUNDS = 6
+SEED = 1612
+BASE_MS = {"q01": 210.0, "q02": 88.0, "q03": 140.0, "q06": 46.0, "q11": 61.0, "q15": 72.0, "q18": 430.0, "q22": 55.0}
+
+SLOWDOWN = {"local": 0.8, "native": 1.0, "inline": 1.004, "external": 1.01, "decorator": 1.02, "aa": 1.021}
+"""Time of an arm over native's."""
+
+SPECIAL = {("decorator", "q18"): 1.30, ("aa", "q18"): 1.31, ("local", "q06"): 0.55, ("inline", "q22"): 1.09}
+"""Factors of single queries that differ from the arm's."""
+
+TROUBLE: dict[tuple[str, str], tuple[Status, str, tuple[int, ...]]] = {
+    ("external", "q03"): (
+        Status.WRONG,
+        "values: row 3, column revenue: expected 391.10, got 391.11",
+        tuple(range(ROUNDS)),
+    ),
+    ("external", "q15"): (Status.CRASH, "killed by signal 11 (SIGSEGV)", (4,)),
+    ("native", "q22"): (Status.OK, "", ()),
+}
+"""(arm, query) -> status, reason and the rounds in which it happens."""
+
+NOT_DISTRIBUTED = {("inline", "q02"), ("decorator", "q02"), ("aa", "q02"), ("native", "q02"), ("external", "q02")}
+VACUOUS = {"q11"}
+
+TITLES = {
+    "local": ("stock datafusion, single node", "baseline"),
+    "native": ("Rust driver on the same engine, no Python", "baseline"),
+    "inline": ("built into datafusion-python", "strategy"),
+    "external": ("third package that links both", "strategy"),
+    "decorator": ("extension beside the stock wheel, over FFI", "strategy"),
+    "aa": ("A/A (decorator)", "aa"),
+}
+FINGERPRINT = hashlib.sha256(b"synthetic engine").hexdigest()
+
+
+def noise(*parts: object) -> float:
+    """A repeatable number between -1 and 1."""
+    digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**63 - 1
+
+
+def elapsed_ms(arm: str, query: str, round_: int) -> float:
+    """Time of one execution: base, arm's factor, a drift that all arms share, and 2 % of noise."""
+    factor = SPECIAL.get((arm, query), SLOWDOWN[arm])
+    drift = 1 + 0.05 * math.sin(round_)
+    return round(BASE_MS[query] * factor * drift * (1 + 0.02 * noise(arm, query, round_)), 3)
+
+
+def make_sample(arm: str, query: str, round_: int, sequence: int, phase: Phase = Phase.TIMED) -> Sample:
+    """One execution as the runner would record it."""
+    status, reason, rounds = TROUBLE.get((arm, query), (Status.OK, "", ()))
+    bad = status is not Status.OK and (round_ in rounds or phase is Phase.WARMUP)
+    base: dict[str, Any] = {"round": round_, "sequence": sequence, "arm": arm, "query": query, "phase": phase}
+    started = 1_700_000_000.0 + sequence
+    if bad and status is not Status.WRONG:
+        return Sample(
+            **base,
+            status=status,
+            reason=reason,
+            started_at=started,
+            log=f"logs/{arm}/child.log",
+            repro=f"df-strategies run --arms {arm} --queries {query} --rounds 1",
+        )
+    time = elapsed_ms(arm, query, round_) * (1.8 if phase is Phase.WARMUP else 1.0)
+    local = arm == "local" or (arm, query) in NOT_DISTRIBUTED
+    right = Validation.VACUOUS if query in VACUOUS else Validation.VALIDATED
+    answer = Validation.MISMATCH if bad else right
+    reach = Reach.SINGLE_NODE if arm == "local" else Reach.NOT_DISTRIBUTED if local else Reach.DISTRIBUTED
+    return Sample(
+        **base,
+        status=status if bad else Status.OK,
+        reason=reason if bad else None,
+        elapsed_ms=time,
+        planning_ms=round(time * 0.06, 3),
+        execution_ms=round(time * 0.94, 3),
+        rows=0 if query in VACUOUS else 4,
+        stages=1 if local else 3,
+        planned_tasks=1 if local else 5,
+        remote_tasks=None if arm == "local" else 0 if local else 4,
+        reach=reach,
+        validation=answer if phase is Phase.WARMUP else Validation.NOT_VALIDATED,
+        oracles={"duckdb": answer, "datafusion": answer} if phase is Phase.WARMUP else {},
+        started_at=started,
+        log=f"logs/{arm}/child.log",
+        repro=f"df-strategies run --arms {arm} --queries {query} --rounds 1",
+    )
+
+
+def make_samples(arms: list[str], queries: list[str] = QUERIES, rounds: int = ROUNDS) -> list[Sample]:
+    """Warm-ups, timed rounds, and a re-run of one query for the recurrence."""
+    steps = [(arm, query, 0, Phase.WARMUP) for query in queries for arm in arms]
+    steps += [(arm, query, round_, Phase.TIMED) for round_ in range(rounds) for query in queries for arm in arms]
+    again = [query for query in queries if query in ("q06", "q18", "q22")]
+    steps += [(arm, query, round_, Phase.RECURRENCE) for round_ in range(rounds) for query in again for arm in arms]
+    return [make_sample(arm, query, round_, number, phase) for number, (arm, query, round_, phase) in enumerate(steps)]
+
+
+def make_arm(name: str) -> ArmRecord:
+    """One arm of the manifest."""
+    title, kind = TITLES[name]
+    build = {"fingerprint": FINGERPRINT, "profile": "release", "rustc": "1.94.0", "target": "x86_64-unknown-linux-gnu"}
+    engine = name != "local"
+    return ArmRecord(
+        name=name,
+        title=title,
+        kind=kind,  # type: ignore[arg-type]
+        copies="decorator" if kind == "aa" else None,
+        distributed=engine,
+        definition={},
+        python=None if name == "native" else "3.11.7",
+        versions={} if name == "native" else {"datafusion": "55.0.0", "pyarrow": "26.0.1"},
+        build=build if engine else {},
+        worker_build=[build, build] if engine else [],
+        wheel=f"{name}-0.1.0-cp310-abi3-linux_x86_64.whl" if kind == "strategy" else None,
+        wheel_sha256=hashlib.sha256(name.encode()).hexdigest() if kind == "strategy" else None,
+        config={"datafusion.execution.target_partitions": "2"},
+    )
+
+
+def make_manifest(arms: list[str], queries: list[str] = QUERIES, rounds: int = ROUNDS) -> Manifest:
+    """The manifest of the synthetic run."""
+    return Manifest(
+        run_id="synthetic-small",
+        status="complete",
+        created_at="2026-01-02T03:04:05+00:00",
+        finished_at="2026-01-02T03:24:05+00:00",
+        command_line=["synthetic", "run", "--sf", "1"],
+        settings=RunSettings(
+            arms=arms,
+            scale_factor="1",
+            queries=queries,
+            query_set="spec",
+            form="sql",
+            rounds=rounds,
+            warmups=1,
+            workers=2,
+            seed=SEED,
+            timeout_s=300,
+            interleave="query",
+            config={"datafusion.execution.target_partitions": "2"},
+        ),
+        arms={name: make_arm(name) for name in arms},
+        source=SourceRecord(git_sha="0" * 40, dirty=False, harness_version="0.1.0"),
+        host=HostRecord(
+            cpu_model="Invented CPU",
+            cores=2,
+            governor=None,
+            temperature_c=None,
+            load_1m=0.1,
+            memory_bytes=8 * 2**30,
+            swap_bytes=0,
+            kernel="6.1",
+            system="Linux x86_64",
+            libc="glibc 2.36",
+            host_id="synthetic000",
+        ),
+        python="3.11.7",
+        packages={"datafusion": "55.0.0", "pyarrow": "26.0.1"},
+        rustc="1.94.0",
+        data=DataRecord(
+            scale_factor="1",
+            fingerprint=hashlib.sha256(b"data").hexdigest(),
+            rows={"lineitem": 6001215},
+            files={"lineitem": 3},
+            bytes=345_000_000,
+        ),
+        query_set_hash=hashlib.sha256(b"spec").hexdigest(),
+        queries={query: [f"select '{query}'"] for query in queries},
+        schedule_hash=hashlib.sha256(b"schedule").hexdigest(),
+        config_differences=[
+            ConfigDifference(
+                key="datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery",
+                values={"local": "true", "inline": "false"},
+                reasons={"local": "the distributed planner turns this off; stock keeps its default"},
+            )
+        ],
+    )
+
+
+def make_api_surface() -> dict[str, Any]:
+    """Small dumps in the form that `reports/api_surface.py` prints."""
+
+    def callable_(*parameters: str, doc: bool = True) -> dict[str, Any]:
+        listed = [
+            {"name": name, "kind": "positional_or_keyword", "default": None, "annotation": "str"} for name in parameters
+        ]
+        return {"kind": "callable", "parameters": listed, "doc": doc}
+
+    def package(version: str, names: dict[str, Any]) -> dict[str, Any]:
+        return {"version": version, "error": None, "modules": [], "failed_modules": {}, "names": names}
+
+    stock = {
+        "datafusion.SessionContext": {"kind": "class", "parameters": None, "doc": True},
+        "datafusion.SessionContext.sql": callable_("query"),
+        "datafusion.SessionConfig.set": callable_("key", "value"),
+        "datafusion.col": {"kind": "alias", "of": "datafusion.col", "parameters": None, "doc": True},
+    }
+    inline = {
+        **stock,
+        "datafusion.SessionConfig.with_distributed": callable_("workers"),
+        "datafusion.distributed.Worker": callable_(),
+    }
+    external = {path.replace("datafusion.", "datafusion_external.", 1): entry for path, entry in stock.items()}
+    external["datafusion_external.SessionContext.sql"] = callable_("query", "strict")
+    external["datafusion_external.DistributedSessionContext"] = callable_("workers", doc=False)
+    own = {"datafusion_decorator.distributed": callable_("ctx", "workers"), "datafusion_decorator.Worker": callable_()}
+    dumps = {
+        "local": {"datafusion": package("55.0.0", stock)},
+        "inline": {"datafusion": package("55.0.0+distributed", inline)},
+        "external": {"datafusion_external": package("0.1.0", external)},
+        "decorator": {"datafusion": package("55.0.0", stock), "datafusion_decorator": package("0.1.0", own)},
+    }
+    return {"dumps": {arm: {"dump_version": 1, "python": "3.11.7", "packages": found} for arm, found in dumps.items()}}
+
+
+def make_packaging() -> dict[str, Any]:
+    """Measurements in the form of `packaging.json`."""
+
+    def arm(packages: list[str], libraries: dict[str, int], import_ms: float, wheel: int) -> dict[str, Any]:
+        one = {"import_ms": import_ms, "pss_before_kb": 11_000, "pss_after_kb": 11_000 + int(import_ms * 300)}
+        imports = [
+            {**one, "rss_after_kb": 130_000, "threads": 3, "import_ms": import_ms + extra} for extra in (90.0, 0.0, 2.0)
+        ]
+        distributions = [
+            {
+                "name": name,
+                "version": "1",
+                "installed_bytes": size,
+                "native": [{"name": f"_{name}.so", "bytes": size, "holds_datafusion": True}],
+            }
+            for name, size in libraries.items()
+        ]
+        return {
+            "packages": packages,
+            "imports": imports,
+            "distributions": distributions,
+            "wheel": {"name": "w.whl", "bytes": wheel},
+        }
+
+    return {
+        "schema_version": 1,
+        "arms": {
+            "local": arm(["datafusion"], {"datafusion": 126_000_000}, 300.0, 43_000_000),
+            "inline": arm(["datafusion"], {"datafusion": 160_000_000}, 330.0, 55_000_000),
+            "external": arm(["datafusion_external"], {"datafusion_external": 162_000_000}, 340.0, 56_000_000),
+            "decorator": arm(
+                ["datafusion", "datafusion_decorator"],
+                {"datafusion": 126_000_000, "datafusion_decorator": 118_000_000},
+                520.0,
+                41_000_000,
+            ),
+        },
+    }
+
+
+def make_conformance() -> dict[str, Any]:
+    """A few checks with every kind of outcome."""
+    checks = [
+        (
+            "sources.parquet",
+            "Sources",
+            "must",
+            {"local": "pass", "inline": "pass", "external": "pass", "decorator": "pass"},
+        ),
+        (
+            "writes.copy",
+            "Writes",
+            "must",
+            {"local": "pass", "inline": "pass", "external": "pass", "decorator": "partial"},
+        ),
+        (
+            "udf.window",
+            "Python functions",
+            "should",
+            {"local": "pass", "inline": "xfail", "external": "fail", "decorator": "blocked"},
+        ),
+    ]
+    reasons = {
+        "partial": "COPY to CSV is written by the host",
+        "xfail": "declared limit",
+        "fail": "UDF not found",
+        "blocked": "needs udf.scalar",
+    }
+    return {
+        "checks": [
+            {
+                "id": id_,
+                "area": area,
+                "tier": tier,
+                "title": f"{area}: {id_}",
+                "outcomes": {arm: {"outcome": kind, "reason": reasons.get(kind)} for arm, kind in outcomes.items()},
+            }
+            for id_, area, tier, outcomes in checks
+        ]
+    }
+
+
+def write_run(
+    folder: Path,
+    samples: list[Sample],
+    manifest: Manifest,
+    extras: dict[str, Any] | None = None,
+) -> Path:
+    """Write a run directory as the runner would leave it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / SAMPLES).write_text(
+        "".join(sample.model_dump_json(exclude_defaults=True) + "\n" for sample in samples), encoding="utf-8"
+    )
+    for name, value in (extras or {}).items():
+        (folder / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return folder
+
+
+def write_small(folder: Path = RUN_SMALL) -> Path:
+    """Write the synthetic run that is committed under tests/fixtures."""
+    arms = list(TITLES)
+    extras = {
+        "api_surface": make_api_surface(),
+        "packaging": make_packaging(),
+        "conformance": make_conformance(),
+        "calibration": calibrate(suites=20, resamples=1000).model_dump(mode="json"),
+    }
+    if folder.exists():
+        shutil.rmtree(folder)
+    return write_run(folder, make_samples(arms), make_manifest(arms), extras)
+
+
+if __name__ == "__main__":
+    write_small()

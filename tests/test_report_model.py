@@ -1,0 +1,68 @@
+"""The report as data: schema, paths that machines rely on, round trip."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+from report_helpers import RUN_SMALL
+from reports.build import make_report
+from reports.model import BLOCK_NAMES, SCHEMA_FILE, Report, json_schema
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return make_report(RUN_SMALL)
+
+
+def test_committed_schema_is_the_models_schema():
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == json_schema(), (
+        "run `python -m reports.write_schema` and commit the result"
+    )
+
+
+def test_report_fits_its_published_schema(report):
+    jsonschema.validate(json.loads(report.to_json()), json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+
+
+def test_json_round_trip_loses_nothing(report):
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_unknown_field_is_refused(report):
+    data = json.loads(report.to_json())
+    data["surprise"] = 1
+    with pytest.raises(ValidationError, match="surprise"):
+        Report.model_validate(data)
+
+
+def test_summary_has_the_paths_that_machines_read(report):
+    summary = json.loads(report.to_json())["summary"]
+    assert set(summary["arms"]) == {"local", "native", "inline", "external", "decorator", "aa"}
+    inline = summary["arms"]["inline"]
+    assert (inline["queries"], inline["ok"], inline["validated"], inline["distributed"]) == (8, 8, 7, 7)
+    assert {"value", "low", "high"} <= set(inline["geomean_vs_native"])
+    assert set(summary["calibration"]) == {"aa_false_flag_rate", "power_20pct", "suite_ci_half_width"}
+    kinds = {"pass", "partial", "fail", "xfail", "crash", "timeout", "blocked", "total", "must_pass", "must_total"}
+    assert set(summary["conformance"]["decorator"]) == kinds
+    assert all(summary[name] is None for name in BLOCK_NAMES)
+
+
+def test_no_geometric_mean_where_valid_queries_differ(report):
+    external = report.summary.arms["external"]
+    assert external.geomean_vs_native is None
+    assert "valid queries differ" in (external.reason or "")
+
+
+def test_every_absent_section_has_a_reason(report):
+    sections = ("calibration", "conformance", "packaging", "api_surface", *BLOCK_NAMES)
+    for name in sections:
+        there = name in report.blocks if name in BLOCK_NAMES else getattr(report, name) is not None
+        assert there or report.absent.get(name), name
+
+
+def test_synthetic_runs_say_so_in_the_data(report):
+    assert report.synthetic
