@@ -12,6 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from harness.build.hashing import GENERATORS
 from harness.build.toolchain import MATURIN_VERSION, PROTOC_VERSION
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -39,6 +40,8 @@ def small_checkout(folder: Path) -> Path:
     ignore = shutil.ignore_patterns("generated", "__pycache__", "src")
     shutil.copytree(REPOSITORY / "strategies", folder / "strategies", ignore=ignore)
     shutil.copytree(REPOSITORY / "shared_rust" / "bindings" / "python", folder / "shared_rust" / "bindings" / "python")
+    for generator in GENERATORS:
+        shutil.copy2(REPOSITORY / generator, _parent(folder / generator))
     for crate in ("engine", "bindings", "unified", "native"):
         source = folder / "shared_rust" / crate / "src" / "lib.rs"
         _parent(source).write_text(f"//! {crate}\n", encoding="utf-8")

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from build_helpers import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build_helpers import REPOSITORY
 from harness.build import sdist
 from harness.build.generate import generated_tree, sync
 from harness.build.paths import OWN_PACKAGES, STRATEGIES

@@ -6,12 +6,12 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from build_helpers import REPOSITORY, small_checkout
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build_helpers import REPOSITORY, small_checkout
 from harness.build.hashing import digest_files, lock_hash, source_files, source_hash, strategy_hash
-from harness.build.paths import TARGETS
+from harness.build.paths import STRATEGIES, TARGETS
 
 PATHS = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
 FILES = st.dictionaries(PATHS, st.binary(max_size=40), max_size=6)
@@ -89,7 +89,10 @@ def test_strategy_hash_follows_own_files_and_the_shared_python(checkout: Path) -
     shared = checkout / "shared_rust/bindings/python/worker.py"
     shared.write_text(shared.read_text() + "\n")
     last = {name: strategy_hash(checkout, name) for name in TARGETS}
-    assert [name for name in TARGETS if last[name] != after[name]] == ["inline", "external", "decorator"]
+    assert [name for name in TARGETS if last[name] != after[name]] == list(STRATEGIES)
+    generator = checkout / "harness/build/rename.py"
+    generator.write_text(generator.read_text() + "\n")
+    assert [name for name in TARGETS if strategy_hash(checkout, name) != last[name]] == list(STRATEGIES)
 
 
 def test_caches_of_python_do_not_count(checkout: Path) -> None:

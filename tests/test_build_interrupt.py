@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from build_helpers import build_variables, pretended_build_env, pretended_tools, small_checkout
 
+from build_helpers import build_variables, pretended_build_env, pretended_tools, small_checkout
 from harness.errors import EXIT_HARNESS_FAULT
 
 SLOW_CARGO = """

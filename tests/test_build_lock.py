@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 from build_helpers import REPOSITORY
-
 from harness.build.lock import build_lock
 
 HOLDER = """

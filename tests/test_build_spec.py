@@ -10,9 +10,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from build_helpers import REPOSITORY
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from build_helpers import REPOSITORY
 
 
 def load(name: str) -> ModuleType:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_helpers import build_variables, pretended_build_env, pretended_tools, small_checkout, write_script
 
+from build_helpers import build_variables, pretended_build_env, pretended_tools, small_checkout, write_script
 from harness.build import toolchain
 from harness.build.paths import target_dir
 from harness.errors import EXIT_USAGE, UserError

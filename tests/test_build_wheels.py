@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from build_helpers import small_checkout
 
+from build_helpers import small_checkout
 from harness.build import ensure_wheels
 from harness.build.artifacts import NATIVE_RECORD, write_native_record
 from harness.build.build import export, prune

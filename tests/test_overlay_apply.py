@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from build_helpers import REPOSITORY
 
+from build_helpers import REPOSITORY
 from harness.build.generate import UPSTREAM_PYTHON, overlaid_tree, upstream_tree
 from harness.build.overlay import Insertion, Overlay, OverlayError, Replacement, apply_overlay, load_overlay
 from harness.build.rename import rename_package

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_helpers import REPOSITORY, small_checkout
 
+from build_helpers import REPOSITORY, small_checkout
 from harness.build.manifest import lock_additions, manifest_differences
 from harness.build.sdist import VERSION, read_sdist
 from harness.build.tomlfile import parse_toml

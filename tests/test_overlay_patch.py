@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from build_helpers import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build_helpers import REPOSITORY
 from harness.build.generate import generated_tree, overlaid_tree, sync, upstream_tree
 from harness.build.patch import Kind, count_lines, kind_of, make_patch
 from harness.build.sdist import Tree, read_sdist

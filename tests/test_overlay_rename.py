@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 import pytest
-from build_helpers import REPOSITORY
 
+from build_helpers import REPOSITORY
 from harness.build.generate import UPSTREAM_PYTHON, generated_tree, upstream_tree
 from harness.build.rename import leftover_imports, rename_module, rename_package
 from harness.errors import HarnessFault
@@ -24,6 +24,8 @@ def renamed(text: str) -> str:
         ("from datafusion import col\n", f"from {NEW} import col\n"),
         ("from datafusion.expr import Expr\n", f"from {NEW}.expr import Expr\n"),
         ("import datafusion._internal as df\n", f"import {NEW}._internal as df\n"),
+        ("import datafusion\n", f"import {NEW} as datafusion\n"),
+        ('"""\n>>> import datafusion\n"""\n', f'"""\n>>> import {NEW} as datafusion\n"""\n'),
         ("def f():\n    from datafusion.ipc import x\n", f"def f():\n    from {NEW}.ipc import x\n"),
         ('"""\n>>> from datafusion import lit\n"""\n', f'"""\n>>> from {NEW} import lit\n"""\n'),
         ('"""See :py:class:`~datafusion.Expr`."""\n', f'"""See :py:class:`~{NEW}.Expr`."""\n'),
@@ -52,7 +54,7 @@ def test_everything_else_stays(text: str) -> None:
 
 def test_import_forms_that_cannot_be_renamed_are_refused() -> None:
     with pytest.raises(HarnessFault, match=r"module\.py: still imports datafusion at line 1"):
-        renamed("import datafusion\n")
+        renamed("import datafusion.expr\n")
     with pytest.raises(HarnessFault, match="line 2"):
         renamed("x = 1; import os\nif x: import datafusion.expr\n")
 

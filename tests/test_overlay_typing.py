@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_helpers import REPOSITORY
 
+from build_helpers import REPOSITORY
 from harness.build.generate import generated_tree, own_files, shared_files, sync
 from harness.build.overlay import load_overlay
 from harness.build.paths import OWN_PACKAGES, STRATEGIES

@@ -18,6 +18,9 @@ ENGINE_CRATES = ("engine", "bindings", "unified")
 
 STRATEGY_FILES = ("Cargo.toml", "pyproject.toml", "README.md", "NOTICE")
 STRATEGY_FOLDERS = ("src", "python", "overlay")
+GENERATORS = tuple(f"harness/build/{name}.py" for name in ("generate", "overlay", "rename"))
+"""Code that turns sources into other sources: a wheel depends on it as much as on them."""
+
 IGNORED_PARTS = ("__pycache__", ".mypy_cache", ".ruff_cache")
 
 
@@ -51,13 +54,17 @@ def lock_hash(root: Path) -> str:
 
 
 def strategy_hash(root: Path, name: str) -> str:
-    """Return the hash of what one target adds to the engine: its own files, the shared Python and the pinned sdist."""
+    """Return the hash of what one target adds to the engine.
+
+    Its own files; for a wheel also the Python that all share, the code that generates sources, and the pinned sdist.
+    """
     folder = strategy_dir(root, name)
     found = [folder / file for file in STRATEGY_FILES if (folder / file).is_file()]
     for part in STRATEGY_FOLDERS:
         found += [path for path in (folder / part).rglob("*") if path.is_file()]
     if name != NATIVE:
         found += [path for path in shared_python(root).rglob("*") if path.is_file()]
+        found += [root / file for file in GENERATORS]
     files = _read(root, found)
     files["upstream sdist"] = SDIST_SHA256.encode()
     return digest_files(files)

@@ -14,6 +14,9 @@ from harness.errors import HarnessFault
 
 OLD = "datafusion"
 
+_BARE = re.compile(rf"^(\s*(?:>>> |\.\.\. )?)import {OLD}$", re.MULTILINE)
+"""An import that binds the package's own name, which the lines after it use: the name must stay."""
+
 _STATEMENT = re.compile(rf"^(\s*(?:>>> |\.\.\. )?(?:from|import) ){OLD}(?=[.\s])", re.MULTILINE)
 """An import statement of code, of a doctest or of an indented example."""
 
@@ -48,6 +51,7 @@ def rename_package(tree: Tree, prefix: str, new: str) -> Tree:
 def rename_module(content: bytes, path: str, new: str) -> bytes:
     """Return one module with its absolute imports of the old package rewritten."""
     text = content.decode("utf-8")
+    text = _BARE.sub(rf"\g<1>import {new} as {OLD}", text)
     text = _STATEMENT.sub(rf"\g<1>{new}", text)
     text = _REFERENCE.sub(rf"\g<1>{new}", text)
     left = leftover_imports(text, path)
@@ -58,10 +62,9 @@ def rename_module(content: bytes, path: str, new: str) -> bytes:
 
 
 def leftover_imports(text: str, path: str) -> list[int]:
-    """Return the lines of a module that import the old package by its absolute name, or bind a name without alias.
+    """Return the lines of a module that import the old package by its absolute name, or would miss its name.
 
-    `import datafusion_x.y` binds the top name, which code that says `datafusion.y` would miss; such an import without
-    `as` counts as left over.
+    `import datafusion_x.y` without `as` binds `datafusion_x`, which code that says `datafusion.y` does not find.
     """
     try:
         module = ast.parse(text, filename=path)

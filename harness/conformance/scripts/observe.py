@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from typing import Any
 
-from .kit import BY_KEY, ROWS, Arm, Partial, expected_by_key, missing, short
+from .kit import BY_KEY, ROWS, Arm, Partial, expected_by_key, missing, short, wait_until
 
 SQL = BY_KEY.format(table="t")
 
@@ -103,3 +105,22 @@ def display_distributed(arm: Arm) -> None:
     lacking += [] if picture else ["a picture of the plan (Graphviz or SVG)"]
     if lacking:
         raise Partial("missing: " + "; ".join(lacking))
+
+
+def busy_worker_answers(arm: Arm) -> None:
+    ctx = arm.with_table(arm.context())
+    ctx.register_parquet("b", str(arm.parquet("big", rows=400_000)))
+    heavy = "SELECT count(*) AS n, sum(x.v * y.v) AS s FROM b x JOIN b y ON x.k = y.k AND x.v < y.v"
+    thread = threading.Thread(target=lambda: ctx.sql(heavy).collect(), daemon=True)
+    thread.start()
+    wait_until(lambda: arm.tasks("tasks_running") > 0, 20)
+    slowest: dict[str, float] = {}
+    acts = {"status": arm.status, "small query": lambda: ctx.sql(SQL).to_pydict()}
+    for _ in range(5):
+        for name, act in acts.items():
+            began = time.monotonic()
+            act()
+            slowest[name] = round(max(slowest.get(name, 0.0), time.monotonic() - began), 2)
+    arm.figure["slowest_seconds"] = slowest
+    arm.figure["heavy_query_still_runs"] = thread.is_alive()
+    arm.check(slowest["status"] < 5, f"a status call took {slowest['status']} s while the worker computed")

@@ -66,17 +66,17 @@ def string(name: str, value: object) -> str:
     return value
 
 
-def seconds(name: str, value: object) -> float:
-    """Return a positive number of seconds.
+def seconds(name: str, value: object, *, zero: bool = False) -> float:
+    """Return a positive number of seconds, or zero where it has a meaning.
 
     Raises:
-        ValueError: zero, negative, infinite or no number.
+        ValueError: negative, infinite, no number, or zero where it has none.
         TypeError: of another type.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         msg = f"{name} must be a number of seconds, got {type(value).__name__}"
         raise TypeError(msg)
-    if not 0 < value < float("inf"):
-        msg = f"{name} must be a positive number of seconds, got {value}"
+    if not (0 < value < float("inf") or (zero and value == 0)):
+        msg = f"{name} must be {'zero or ' if zero else ''}a positive number of seconds, got {value}"
         raise ValueError(msg)
     return float(value)

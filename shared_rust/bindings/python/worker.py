@@ -214,7 +214,7 @@ def check_worker_options(options: dict[str, Any]) -> dict[str, Any]:
         elif name in _PEM_FILES:
             checked[name] = read_pem(name, value)
         elif name in _SECONDS:
-            checked[name] = seconds(name, value)
+            checked[name] = seconds(name, value, zero=True)
         elif name in _SIZES:
             checked[name] = _size(name, value)
         else:

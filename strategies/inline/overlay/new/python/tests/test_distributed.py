@@ -143,7 +143,7 @@ def test_address_in_use():
 
 def test_exposed_worker_needs_protection():
     with pytest.raises(ValueError, match="insecure"):
-        Worker(host="0.0.0.0")
+        Worker(host="0.0.0.0").start()
 
 
 def test_worker_command_announces_itself_and_stops_on_sigterm():
