@@ -258,8 +258,10 @@ class _Sections:
 
 
 def _block_summary(block: Any) -> Any:
-    """What `summary` carries of a block: its own `summary` where it has one, else all of it."""
-    return block["summary"] if isinstance(block, Mapping) and "summary" in block else block
+    """What `summary` carries of a block: its `summary`, or its figures per arm, or all of it."""
+    if isinstance(block, Mapping):
+        return next((block[key] for key in ("summary", "arms") if key in block), block)
+    return block
 
 
 def conformance_counts(checks: Sequence[CheckRow], order: Sequence[str] = ()) -> dict[str, ConformanceCounts]:

@@ -43,6 +43,9 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
             value = read_json(run_dir / f"{name}.json")
         if value is not None:
             found[name] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    covered = found.get("conformance", {}).get("summary", {}).get("surface_coverage")
+    if covered and "surface_coverage" not in found:
+        found["surface_coverage"] = covered
     return Inputs(run.manifest(), run.samples(), found)
 
 

@@ -56,6 +56,12 @@ def test_every_difference_of_a_shipped_arm_has_a_reason() -> None:
         assert all(len(entry.reason.split()) > 3 for entry in [*arm.differences, *arm.unsupported]), arm.name
 
 
+def test_the_example_in_the_readme_is_a_valid_arm(tmp_path: Path) -> None:
+    text = (ARM_FILES / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "pr1611.toml").write_text(text.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    assert load_arm(tmp_path / "pr1611.toml").workers is not None
+
+
 def test_a_minimal_file_is_enough(tmp_path: Path) -> None:
     load(tmp_path, MINIMAL)
 

@@ -69,7 +69,7 @@ def run(arm: Path, folder: Path, *ids: str, timeout_s: float | None = None) -> l
         ("rows", "life.error_leaves_session_usable", Outcome.FAIL, "the query after"),
         ("writes", "writes.write_parquet", Outcome.FAIL, "number of rows"),
         ("writes", "writes.write_csv", Outcome.FAIL, "rows of write_csv"),
-        ("errors", "errors.messages", Outcome.FAIL, "unknown"),
+        ("errors", "errors.messages", Outcome.FAIL, "the message lacks"),
         ("errors", "life.error_leaves_session_usable", Outcome.FAIL, "but it returned"),
         ("settings", "config.time_zone", Outcome.FAIL, "time zone"),
         ("settings", "config.client_sees_its_settings", Outcome.FAIL, "changed by SET"),

@@ -64,5 +64,19 @@ def test_every_absent_section_has_a_reason(report):
         assert there or report.absent.get(name), name
 
 
+def test_blocks_of_other_parts_reach_the_summary():
+    coverage = {"inline": 0.97}
+    extras = {
+        "generated_queries": {"settings": {}, "arms": {"inline": {"run": 10, "equal": 10}}},
+        "faults": {"summary": {"inline": {"survived": 3}}, "details": []},
+        "conformance": {"checks": [], "summary": {"surface_coverage": coverage}},
+    }
+    found = make_report(RUN_SMALL, extras)
+    assert found.summary.generated_queries == {"inline": {"run": 10, "equal": 10}}
+    assert found.summary.faults == {"inline": {"survived": 3}}
+    assert found.summary.surface_coverage == coverage
+    assert "faults" not in found.absent
+
+
 def test_synthetic_runs_say_so_in_the_data(report):
     assert report.synthetic

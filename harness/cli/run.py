@@ -78,6 +78,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     show_default=True,
     help="Run the queries as SQL text or as DataFrame code.",
 )
+@click.option("--make-data", is_flag=True, help="Make the tables of this scale factor first if they are not there.")
 @click.option("--rounds", type=click.IntRange(1, 1000), help="Timed rounds.  [default: 10]")
 @click.option("--warmups", type=click.IntRange(0, 100), help="Untimed executions after each start.  [default: 1]")
 @click.option("--workers", type=click.IntRange(1, 64), help="Worker processes per arm.  [default: 2]")
@@ -135,6 +136,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:  # fmt: skip
         import sys
 
         settings = _settings(options)
+        if options["make_data"]:
+            from tpch.generate import ensure_data
+
+            ensure_data(settings.scale_factor, progress=not options["quiet"])
         if not options["quiet"]:
             _warn_about_machine(settings)
         run = start_run(settings, root=root, command_line=["df-strategies", *sys.argv[1:]], quiet=options["quiet"])

@@ -17,7 +17,7 @@ from harness.validate import SortKey
 
 STABILITY_SETTINGS: tuple[dict[str, str], ...] = (
     {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": "8192"},
-    {"datafusion.execution.target_partitions": "5", "datafusion.execution.batch_size": "2"},
+    {"datafusion.execution.target_partitions": "5", "datafusion.execution.batch_size": "16"},
 )
 """Plans that one node must give the same answer under, before a difference counts as a fault of an arm."""
 

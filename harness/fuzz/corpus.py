@@ -66,22 +66,22 @@ def load_case(path: Path) -> CorpusCase:
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        tables = [
-            DataTable(
-                name=name,
-                layout=table.get("layout", "plain"),
-                columns=tuple(
-                    Column(name=n, kind=Kind(k)) for n, _, k in (text.partition(":") for text in table["columns"])
-                ),
-                files=tuple(json.loads(text) for text in table["files"]),
-            )
-            for name, table in data.pop("tables").items()
-        ]
+        tables = tuple(_table(name, table) for name, table in data.pop("tables").items())
         options = Options(**data.pop("options"))
-        return CorpusCase(case=Case(sql=data.pop("sql"), tables=tuple(tables), options=options), **data)
+        return CorpusCase(case=Case(sql=data.pop("sql"), tables=tables, options=options), **data)
     except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
         msg = f"corpus file {path}: {error}. Compare it with another file there, or remove it."
         raise UserError(msg) from error
+
+
+def _table(name: str, table: dict[str, Any]) -> DataTable:
+    named = [text.partition(":") for text in table["columns"]]
+    return DataTable(
+        name=name,
+        layout=table.get("layout", "plain"),
+        columns=tuple(Column(name=column, kind=Kind(kind)) for column, _, kind in named),
+        files=tuple(json.loads(text) for text in table["files"]),
+    )
 
 
 def write_case(case: CorpusCase, path: Path) -> None:

@@ -107,14 +107,10 @@ def _select(node: Select) -> Iterator[Query]:
     limited = node.limit is not None or node.offset is not None
     if limited or node.order:
         yield replace(node, limit=None, offset=None) if limited else replace(node, order=())
-    if node.where is not None:
-        yield replace(node, where=None)
-    if node.having is not None:
-        yield replace(node, having=None)
-    if node.offset is not None:
-        yield replace(node, offset=None)
-    if node.distinct:
-        yield replace(node, distinct=False)
+    plainer = (
+        replace(node, where=None), replace(node, having=None), replace(node, offset=None), replace(node, distinct=False)
+    )  # fmt: skip
+    yield from (candidate for candidate in plainer if candidate != node)
     yield from _fewer_groups(node)
     for place in range(len(node.order)):
         if not limited:

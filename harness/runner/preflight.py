@@ -92,7 +92,7 @@ def arm_record(arm: Arm, environment: ArmEnvironment, started: Started) -> ArmRe
         wheel=environment.wheel.name if environment.wheel else None,
         wheel_sha256=environment.wheel_sha256,
         environment_key=environment.key,
-        config=dict(started.opened.get("config") or {}),
+        config=_settings(started.opened.get("config") or {}),
     )
 
 
@@ -171,3 +171,14 @@ def _excused(arms: Sequence[Arm], records: Mapping[str, ArmRecord]) -> dict[str,
             excused[arm.name] = reason
             excused |= {f"{arm.name} worker {i + 1}": reason for i in range(len(records[arm.name].worker_build))}
     return excused
+
+
+def _settings(told: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as an arm told them, in one spelling.
+
+    A driver without Python says null where a session's table says nothing, and the table lists the options of an
+    extension without the extension's name; the engine has one extension.
+    """
+    return {
+        key if "." in key else f"distributed.{key}": "" if value is None else str(value) for key, value in told.items()
+    }

@@ -55,6 +55,12 @@ def _table(arm: Arm, ctx: Any) -> Any:
                 "m": pa.array([[("a", n)] for n in ids], pa.map_(pa.string(), pa.int64())),
                 "st": [{"p": n, "q": "z"} for n in ids], "aa": [[[n], [1]] for n in ids],
             }), folder / f"{part}.parquet")  # fmt: skip
+    floats = arm.tmp / "floats"
+    if not floats.is_dir():
+        floats.mkdir()
+        for part in range(4):
+            pq.write_table(pa.table({"fa": [[part + 1.5, 2.0], [3.0, 4.0]]}), floats / f"{part}.parquet")
+    ctx.register_parquet("floats", str(floats))
     ctx.register_parquet("x", str(folder))
     return arm.with_table(ctx)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -11,9 +12,7 @@ SQL = BY_KEY.format(table="t")
 
 
 def reach(arm: Arm) -> None:
-    cluster = getattr(arm.api, "ClusterOptions", None)
-    options = set(getattr(cluster, "__annotations__", {}))
-    worker = set(getattr(getattr(arm.api, "WorkerOptions", None), "__annotations__", {}))
+    options, worker = _keywords(arm, "spec", "ClusterOptions"), _keywords(arm, "worker", "WorkerOptions")
     planner = set(getattr(getattr(arm.api, "DistributedOptions", None), "__annotations__", {}))
     wanted: dict[str, bool] = {
         "worker resolver": _works(
@@ -39,6 +38,12 @@ def reach(arm: Arm) -> None:
     lacking = [name for name, can in wanted.items() if not can]
     if lacking:
         raise Partial(f"{len(reached)} of {len(wanted)}; not settable from Python: {', '.join(lacking)}")
+
+
+def _keywords(arm: Arm, module: str, name: str) -> set[str]:
+    """Names in a typed dictionary of options, which some strategies keep in a submodule."""
+    kind = getattr(arm.api, name, None) or getattr(importlib.import_module(f"{arm.package}.{module}"), name, None)
+    return set(getattr(kind, "__annotations__", {}))
 
 
 def _works(act: Any) -> bool:

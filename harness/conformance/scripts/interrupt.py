@@ -12,6 +12,9 @@ from typing import Any
 from .kit import BY_KEY, Arm, Blocked, expected_by_key, short, wait_until
 
 LATENCY_S = 1.2
+SETTLE_S = 1.0
+"""Seconds that the query runs before the signal: planning is behind it, and stock runs Python code only while planning."""
+
 SLOW = "SELECT count(*) AS n, sum(x.v * y.v) AS s FROM b x JOIN b y ON x.k = y.k AND x.v < y.v"
 
 
@@ -21,7 +24,7 @@ def _interrupted(arm: Arm, act: Callable[[], object], ready: Callable[[], bool],
 
     def send() -> None:
         wait_until(ready, 30, 0.01)
-        time.sleep(0.3)
+        time.sleep(SETTLE_S)
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -54,10 +57,10 @@ def _slow_session(arm: Arm) -> Any:
 
 def _after(arm: Arm, ctx: Any, late: float) -> None:
     arm.figure["seconds_to_exception"] = round(late, 2)
+    arm.check(late <= LATENCY_S, f"KeyboardInterrupt came after {late:.2f} s, the limit is {LATENCY_S} s")
     began = time.monotonic()
     gone = wait_until(lambda: _tasks(arm) == 0, 15)
     arm.figure["seconds_to_free_workers"] = round(time.monotonic() - began, 2)
-    arm.check(late <= LATENCY_S, f"KeyboardInterrupt came after {late:.2f} s, the limit is {LATENCY_S} s")
     arm.check(gone, f"{_tasks(arm)} tasks still ran on workers 15 s later")
     arm.equal(ctx.sql(BY_KEY.format(table="t")).to_pydict(), expected_by_key(), "the next query")
 

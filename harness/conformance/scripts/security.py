@@ -22,7 +22,9 @@ def loopback_by_default(arm: Arm) -> None:
     arm.check(
         "insecure" in done.stderr and "Traceback" not in done.stderr, f"the refusal says: {short(done.stderr, 300)}"
     )
-    arm.raises(lambda: arm.api.Worker("0.0.0.0"), "a Worker object on every address", "insecure", kinds=(ValueError,))
+    arm.raises(
+        lambda: arm.api.Worker("0.0.0.0").start(), "a Worker object on every address", "insecure", kinds=(ValueError,)
+    )
     with arm.worker("--insecure", listen="0.0.0.0:0") as worker:
         arm.check(worker.url, "an explicit --insecure is not accepted")
 
