@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from arm_helpers import arm_file
-
 from harness.arms import Arm, load_arm
 from harness.environments import prepare
 from harness.fuzz.model import FuzzResult, FuzzSettings

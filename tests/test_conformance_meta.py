@@ -11,10 +11,10 @@ from arm_helpers import arm_file
 from harness.arms import load_arm
 from harness.child.keeper import Keeper
 from harness.conformance import ConformanceResult, Outcome, load_registry
+from harness.conformance.arm_site import Site
 from harness.conformance.prerequisites import Prerequisites
 from harness.conformance.runner import panics, run_one
 from harness.conformance.session import open_sites
-from harness.conformance.arm_site import Site
 
 CHECKS = {check.id: check for check in load_registry()}
 BROKEN = Path(__file__).parent / "conformance" / "broken"

@@ -44,7 +44,8 @@ def test_pinned_versions_agree() -> None:
     """The lock, the manifests and the environments of the arms name the same versions."""
     lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
     found = dict(re.findall(r'name = "([^"]+)"\nversion = "([^"]+)"\nsource', lock))
-    pins = dict(re.findall(r'^([a-z-]+) = (?:\{ version = )?"=([0-9.]+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE))
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    pins = dict(re.findall(r'^([a-z-]+) = (?:\{ version = )?"=([0-9.]+)"', manifest, re.MULTILINE))
     assert pins, "Cargo.toml pins nothing"
     assert {name: found[name] for name in pins} == pins
     stock = pins["datafusion-python"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from fuzz_helpers import fixture_arm, run_fixture
 
+from fuzz_helpers import fixture_arm, run_fixture
 from harness.errors import HarnessFault, UserError
 from harness.fuzz.command import Request, fuzz
 from harness.fuzz.judge import judge, signature, sort_keys
@@ -137,7 +137,6 @@ def test_unknown_names_are_refused_with_near_matches() -> None:
 
 def test_the_command_writes_the_result(tmp_path: Path) -> None:
     from arm_helpers import arm_file
-
     from harness.cli import cli
 
     files = [arm_file(tmp_path, name) for name in ("mine", "oracle")]

@@ -134,7 +134,9 @@ def test_deep_plans_answer(strategy: Strategy, workers: list[WorkerProcess], spl
     assert got == {"s": [sum(range(990, 1000)) + 300]}
 
 
-def test_strict_session_refuses_what_stays_local(strategy: Strategy, workers: list[WorkerProcess], tmp_path: Path) -> None:
+def test_strict_session_refuses_what_stays_local(
+    strategy: Strategy, workers: list[WorkerProcess], tmp_path: Path
+) -> None:
     """Strict turns a silent local run into an error that says why."""
     folder = tmp_path / "gz"
     folder.mkdir()

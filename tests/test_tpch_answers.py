@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tpch_helpers import assert_same_answer
 
 from harness.errors import UserError
 from tpch.answers import DECIMALS, KNOWN_DIFFERENCES, ROUNDED_KEY, SCALE_FACTOR, official_answer
 from tpch.generate import DataSet, ensure_data
 from tpch.oracles import datafusion_answer, duckdb_answer
 from tpch.query_sets import QUERY_IDS, load_query
+from tpch_helpers import assert_same_answer
 
 ROWS_AT_SF1 = [4, 100, 10, 5, 5, 1, 4, 2, 175, 20, 1048, 2, 42, 1, 1, 18314, 1, 57, 1, 186, 100, 7]
 """Rows of the TPC's validation output, q01 to q22."""

@@ -12,13 +12,13 @@ import datafusion
 import duckdb
 import pyarrow as pa
 import pytest
-from tpch_helpers import assert_same_answer, assert_sorted
 
 import tpch
 from harness.errors import UserError
 from tpch.frames import load_frame
 from tpch.oracles import cached_answer_path, datafusion_answer, duckdb_answer
 from tpch.query_sets import QUERY_IDS, QUERY_SETS, Query, load_query
+from tpch_helpers import assert_same_answer, assert_sorted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ OUT_OF_MEMORY = re.compile(
 BY_KERNEL = "the kernel ended it because memory ran out"
 
 
-class ArmFailure(Exception):  # noqa: N818 - a result of the arm, not an error of ours
+class ArmFailure(Exception):
     """An arm's process or request came to a bad end. `fatal`: the process cannot be used any more."""
 
     def __init__(self, status: Status, reason: str, *, fatal: bool, detail: str = "") -> None:

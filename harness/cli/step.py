@@ -24,7 +24,7 @@ ONE_PASS = ["--no-baselines", "--rounds", "1", "--warmups", "0", "--no-recurrenc
 
 @click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": True})
 @click.argument("strategy")
-@click.option("--selected", default=None, help=f"Strategies of this call, in order.  [default: ${SELECTED}, or this one]")
+@click.option("--selected", default=None, help=f"Strategies in order.  [default: ${SELECTED}, or this one]")
 @click.argument("run_options", nargs=-1, type=click.UNPROCESSED)
 def command(strategy: str, selected: str | None, run_options: tuple[str, ...]) -> int:
     """Build STRATEGY, validate its answers, and compare everything selected once the last one is ready.

@@ -20,7 +20,7 @@ SERVER_START_S = 60.0
 """Seconds until the S3-compatible server answers: a fresh interpreter on a cold disk, generously."""
 
 
-class Missing(Exception):  # noqa: N818 - a state, not a fault
+class Missing(Exception):
     """A prerequisite cannot be had; the message says how to get it."""
 
 

@@ -137,11 +137,20 @@ def _start(session: ArmSession) -> Started:
     try:
         return session.start(phase="preflight")
     except ArmFailure as failure:
-        detail = f"\n{failure.detail}" if failure.detail and failure.detail != failure.reason else ""
+        detail = _without_stack(failure.detail, failure.reason)
         msg = (
             f"arm `{session.arm.name}` does not start: {failure.reason}{detail}\nMend it, or leave it out with --arms."
         )
         raise HarnessFault(msg) from failure
+
+
+def _without_stack(detail: str, reason: str) -> str:
+    """What an error says beyond its first line. A Python stack belongs to the log; a log's tail is shown whole."""
+    if "Traceback (most recent call last)" in detail:
+        lines = detail.splitlines()
+        frames = [number for number, line in enumerate(lines) if line.startswith("  ")]
+        detail = "\n".join(lines[frames[-1] + 2 :]) if frames else ""
+    return f"\n{detail}" if detail.strip() and detail != reason else ""
 
 
 def _plan(session: ArmSession, query: Query) -> PlanText:

@@ -9,9 +9,9 @@ import pytest
 
 from harness.arms import select_arms, shipped_arms
 from harness.child.keeper import Keeper
+from harness.conformance.arm_site import Site
 from harness.conformance.prerequisites import Prerequisites
 from harness.conformance.session import DEFAULT_ARMS, open_sites
-from harness.conformance.arm_site import Site
 
 
 class Bench:
