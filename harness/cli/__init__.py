@@ -84,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"Error: {error}", err=True)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as interrupt:
-        path = getattr(interrupt, "path", None)
+        # click turns a KeyboardInterrupt into its own Abort and keeps ours as the cause.
+        path = getattr(interrupt, "path", None) or getattr(interrupt.__cause__, "path", None)
         hint = f" Go on with: df-strategies run --resume {path}" if path is not None else ""
         click.echo(f"\nStopped.{hint}", err=True)
         return EXIT_INTERRUPTED
