@@ -116,7 +116,10 @@ def value_flips(values: Array, weights: Array, step: Array) -> list[tuple[int, i
 
 def correlated_pairs(values: Array, threshold: float = CORRELATED) -> list[tuple[int, int, float]]:
     """Pairs of criteria whose values over the options move together: (first, second, correlation)."""
-    found = []
+    found: list[tuple[int, int, float]] = []
+    if values.shape[1] == 0:
+        # Every option failed a gate: there is nothing to compare.
+        return found
     for first in range(values.shape[0]):
         for second in range(first + 1, values.shape[0]):
             if np.ptp(values[first]) < 1e-9 or np.ptp(values[second]) < 1e-9:
