@@ -15,6 +15,7 @@ from harness.fuzz.model import Case, Finding
 from harness.fuzz.options import Options
 from harness.fuzz.tables import Column, DataTable
 from harness.model import Frozen
+from harness.validate import SortKey
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,6 +43,15 @@ class CorpusCase(Frozen):
     repetitions: int = Field(default=1, ge=1, description="Runs of a rerun, for what shows now and then")
     order_by: list[str] = Field(default_factory=list, description="Keys of the answer: `0 ASC NULLS LAST`")
     case: Case
+
+    @property
+    def sort_keys(self) -> tuple[SortKey, ...]:
+        """The keys that the answer must be sorted by."""
+        keys = []
+        for text in self.order_by:
+            place, direction, _, nulls = text.split()
+            keys.append(SortKey(column=int(place), descending=direction == "DESC", nulls_first=nulls == "FIRST"))
+        return tuple(keys)
 
     @property
     def slug(self) -> str:

@@ -68,7 +68,12 @@ class FuzzSession:
     _fruitless: int = 0
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except ArmFailure as failure:
+            self.stop()
+            msg = f"arm `{self.arm.name}` does not start: {failure.reason}"
+            raise HarnessFault(msg) from failure
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -87,9 +87,9 @@ def _here(node: Any) -> Iterator[Any]:
         yield from _without_tail(node)
     elif isinstance(node, With):
         yield node.body
-        if not node.recursive:
-            yield from (query for _, query in node.tables)
-            for place in range(len(node.tables)):
+        yield from (query for _, query in node.tables)
+        for place in range(len(node.tables)):
+            if len(node.tables) > 1:
                 yield replace(node, tables=node.tables[:place] + node.tables[place + 1 :])
     elif isinstance(node, Join):
         yield from _join(node)

@@ -79,7 +79,7 @@ class DataTable(Frozen):
     files: tuple[tuple[tuple[Value, ...], ...], ...]
     layout: Layout = "plain"
     """`sorted`: files sorted by `id` and declared so. `partitioned`: a folder per file, with the text column `part`.
-    `csv` and `json`: files of that format, types inferred."""
+    `csv` and `json`: files of that format."""
 
     @property
     def visible(self) -> tuple[Column, ...]:
@@ -93,8 +93,10 @@ class DataTable(Frozen):
         return sum(len(file) for file in self.files)
 
 
-TEXT_LAYOUT_KINDS = (Kind.INT, Kind.FLOAT, Kind.TEXT)
-"""Kinds whose inferred type from CSV and JSON is the one meant."""
+SQL_TYPES = {Kind.INT: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.TEXT: "VARCHAR"}
+
+TEXT_LAYOUT_KINDS = tuple(SQL_TYPES)
+"""Kinds that CSV and JSON files can hold as themselves."""
 
 
 def make_tables(rng: random.Random, count: int) -> list[DataTable]:
@@ -112,27 +114,20 @@ def _make_table(rng: random.Random, name: str) -> DataTable:
     table = [[index, *(make() for make in makers[1:])] for index in range(rows)]
     if rng.random() < 0.5:
         rng.shuffle(table)
-    return DataTable(name=name, columns=tuple(columns), files=_split(rng, columns, table, layout), layout=layout)
+    return DataTable(name=name, columns=tuple(columns), files=_split(rng, table, layout), layout=layout)
 
 
-def _split(
-    rng: random.Random, columns: list[Column], rows: list[list[Value]], layout: Layout
-) -> tuple[tuple[tuple[Value, ...], ...], ...]:
+def _split(rng: random.Random, rows: list[list[Value]], layout: Layout) -> tuple[tuple[tuple[Value, ...], ...], ...]:
     """Rows over files: evenly, by chance, or nearly all in one; with empty files now and then."""
     count = rng.randint(1, 5)
     weights = [rng.choice((1, 1, 1, 8)) for _ in range(count)]
     files: list[list[list[Value]]] = [[] for _ in range(count)]
     for row in rows:
         files[rng.choices(range(count), weights)[0]].append(row)
-    if rng.random() < 0.15 and layout not in ("csv", "json"):
+    if rng.random() < 0.15:
         files.append([])
     if layout == "sorted":
         files = [sorted(file) for file in files]
-    if layout in ("csv", "json"):
-        # Nothing can be inferred from a file without rows.
-        files = [file for file in files if file] or [
-            [[0, 1, "a", *("a" if column.kind is Kind.TEXT else 1 for column in columns[3:])]]
-        ]
     return tuple(tuple(tuple(row) for row in file) for file in files)
 
 
@@ -204,7 +199,7 @@ def write_table(table: DataTable, folder: Path) -> None:
         elif table.layout == "json":
             names = [column.name for column in table.columns]
             lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
-            (folder / f"{number}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            (folder / f"{number}.json").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         else:
             pq.write_table(data, folder / f"{number}.parquet", row_group_size=16)
 
@@ -224,4 +219,7 @@ def registration(table: DataTable, folder: Path) -> str | None:
     stored = {"csv": "CSV", "json": "JSON"}.get(table.layout, "PARQUET")
     extra = {"sorted": "WITH ORDER (id ASC NULLS LAST) ", "partitioned": "PARTITIONED BY (part) "}.get(table.layout, "")
     options = " OPTIONS ('format.has_header' 'true')" if table.layout == "csv" else ""
-    return f"CREATE EXTERNAL TABLE {table.name} STORED AS {stored} {extra}LOCATION '{folder}/'{options}"
+    # Types that were guessed from a handful of rows would differ from file to file.
+    typed = ", ".join(f"{column.name} {SQL_TYPES[column.kind]}" for column in table.columns)
+    columns = f" ({typed})" if stored != "PARQUET" else ""
+    return f"CREATE EXTERNAL TABLE {table.name}{columns} STORED AS {stored} {extra}LOCATION '{folder}/'{options}"
