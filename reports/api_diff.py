@@ -43,6 +43,9 @@ class SurfaceDiff(Frozen):
     added: list[str] = Field(default_factory=list)
     removed: list[str] = Field(default_factory=list)
     changed: list[Change] = Field(default_factory=list)
+    added_aliases: list[str] = Field(
+        default_factory=list, description="Further paths to objects that are listed already"
+    )
     undocumented: list[str] = Field(default_factory=list, description="Added names without a docstring")
     error: str | None = Field(default=None, description="Why the package could not be read")
 
@@ -151,7 +154,9 @@ def strategy_diffs(arm: str, stock: Mapping[str, Any], dump: Mapping[str, Any]) 
         if found.get("error"):
             diffs.append(SurfaceDiff(package=package, role=role, base_names=0, names=0, error=found["error"]))
             continue
-        added, removed, changed = diff_names(base_names, found["names"], package=package)
+        new, removed, changed = diff_names(base_names, found["names"], package=package)
+        aliases = [name for name in new if found["names"][name]["kind"] == "alias"]
+        added = [name for name in new if name not in set(aliases)]
         diffs.append(
             SurfaceDiff(
                 package=package,
@@ -159,6 +164,7 @@ def strategy_diffs(arm: str, stock: Mapping[str, Any], dump: Mapping[str, Any]) 
                 base_names=len(base_names),
                 names=len(found["names"]),
                 added=added,
+                added_aliases=aliases,
                 removed=removed,
                 changed=changed,
                 undocumented=[name for name in added if not found["names"][name].get("doc")],

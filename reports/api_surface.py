@@ -91,7 +91,7 @@ def _module_names(module: Any, package: str) -> dict[str, Any]:
             value = getattr(module, name)
         except Exception:  # noqa: BLE001, S112 - a lazy attribute that raises is not usable, so not a name
             continue
-        listed = name in exported if exported is not None else getattr(value, "__module__", None) == module.__name__
+        listed = name in exported if exported is not None else _home(value, package) == module.__name__
         root_class = module.__name__ == package and inspect.isclass(value) and _belongs(value, package)
         if (listed or root_class) and not inspect.ismodule(value):
             result[f"{module.__name__}.{name}"] = value
@@ -105,6 +105,7 @@ def _described(found: dict[str, Any], package: str) -> dict[str, Any]:
         if inspect.isclass(found[path]) or inspect.isroutine(found[path]):
             canonical.setdefault(id(found[path]), path)
     result: dict[str, Any] = {}
+    listed = {value for value in found.values() if inspect.isclass(value) and _belongs(value, package)}
     for path, value in found.items():
         first = canonical.get(id(value), path)
         if first != path:
@@ -112,18 +113,37 @@ def _described(found: dict[str, Any], package: str) -> dict[str, Any]:
             continue
         result[path] = describe(value)
         if inspect.isclass(value) and _belongs(value, package):
-            result.update(_class_members(value, path, package))
+            result.update(_class_members(value, path, package, listed))
     return result
 
 
 def _belongs(value: Any, package: str) -> bool:
-    """Whether the object says that it is the package's."""
-    module = getattr(value, "__module__", None)
-    return isinstance(module, str) and (module == package or module.startswith(package + "."))
+    """Whether the object is the package's own."""
+    home = _home(value, package)
+    return home is not None and (home == package or home.startswith(package + "."))
 
 
-def _class_members(cls: type, path: str, package: str) -> dict[str, Any]:
-    own = {name for base in cls.__mro__ if _belongs(base, package) for name in vars(base)}
+def _home(value: Any, package: str) -> str | None:
+    """Module that the object is from.
+
+    A native class says what it was compiled with, so in a compiled copy of `datafusion` it says `datafusion.expr`. That
+    claim is false when `datafusion.expr`, if there is one, holds another object or none: then it is the package's own.
+    """
+    claimed = getattr(value, "__module__", None)
+    if not isinstance(claimed, str) or claimed == package or claimed.startswith(package + "."):
+        return claimed if isinstance(claimed, str) else None
+    if not inspect.isclass(value):
+        return claimed
+    found = getattr(sys.modules.get(claimed), value.__name__, None)
+    if found is value or claimed in sys.stdlib_module_names:
+        return claimed
+    return package + claimed[len(claimed.split(".")[0]) :]
+
+
+def _class_members(cls: type, path: str, package: str, listed: set[type]) -> dict[str, Any]:
+    """Members by path. What a class inherits from another listed class stands there already."""
+    bases = [base for base in cls.__mro__ if base is cls or (base not in listed and _belongs(base, package))]
+    own = {name for base in bases for name in vars(base)}
     result: dict[str, Any] = {}
     for name in sorted(own):
         if PROTOCOL.match(name):

@@ -38,6 +38,9 @@ from reports.sensitivity import (
 NOTABLE = 0.01
 """Weighted lead from which a criterion is named as a reason: one hundredth of the whole scale."""
 
+LEAST_SHARE = 0.005
+"""Share of the weights that would show as 1 % at least."""
+
 HEAVY_PAIR = 0.4
 """Joint weight from which two criteria that move together are worth a warning."""
 
@@ -73,7 +76,8 @@ def _axis(
             question=axis.question,
             verdict="no_choice",
             provisional=True,
-            known_weight=0.0,
+            measured_weight=0.0,
+            judged_weight=0.0,
             sentence=f"{axis.question} No strategy of this run speaks to it.",
             options=[],
             criteria=[],
@@ -177,7 +181,9 @@ def _ranked(board: _Board, states: Sequence[GateState], given: Criteria) -> list
 def _answer(axis: Axis, board: _Board, ranked: list[OptionResult], given: Criteria) -> AxisDecision:
     leader = next((result for result in ranked if result.excluded is None), None)
     choice = len(board.kept) > 1
+    judged = sum(entry.weight for entry in board.criteria if entry.kind == "judged")
     known = sum(entry.weight for entry in board.criteria if all(score.known for score in entry.scores))
+    shares = (float(known - judged), float(judged))
     verdict: Literal["favours", "gate_open", "too_close", "no_choice"] = "too_close" if choice else "no_choice"
     if choice and leader is not None and leader.rank1 >= given.too_close_below:
         verdict = "favours" if leader.gates == "pass" else "gate_open"
@@ -188,8 +194,9 @@ def _answer(axis: Axis, board: _Board, ranked: list[OptionResult], given: Criter
         winner=leader.option if verdict == "favours" and leader else None,
         leader=leader.option if leader else None,
         provisional=leader is None or leader.gates != "pass",
-        known_weight=float(known),
-        sentence=f"{axis.question} {_sentence(verdict, ranked, float(known), given)}{_because(board, ranked)}",
+        measured_weight=shares[0],
+        judged_weight=shares[1],
+        sentence=f"{axis.question} {_sentence(verdict, ranked, shares, given)}{_because(board, ranked)}",
         options=ranked,
         criteria=board.criteria,
         flip=_flip(board) if choice else None,
@@ -198,16 +205,19 @@ def _answer(axis: Axis, board: _Board, ranked: list[OptionResult], given: Criter
     )
 
 
-def _sentence(verdict: str, ranked: Sequence[OptionResult], known: float, given: Criteria) -> str:
+def _sentence(verdict: str, ranked: Sequence[OptionResult], shares: tuple[float, float], given: Criteria) -> str:
     passing = [result for result in ranked if result.excluded is None]
     if not passing:
         return "No option passes the gates."
     leader = passing[0]
     if verdict == "no_choice":
         return f"Only one option is left to rank: {leader.title}."
-    basis = f"{leader.rank1:.0%} of weightings, figures for {known:.0%} of the weights"
+    measured, judged = shares
+    unknown = max(0.0, 1 - measured - judged)
+    rest = f", {unknown:.0%} without a figure" if unknown >= LEAST_SHARE else ""
+    basis = f"{leader.rank1:.0%} of weightings ({measured:.0%} of the weights measured, {judged:.0%} judged{rest})"
     if verdict == "favours":
-        return f"The evidence favours: {leader.title} ({basis})."
+        return f"The evidence favours: {leader.title}, in {basis}."
     open_words = " A gate is open." if leader.gates == "open" else ""
     if verdict == "gate_open":
         return f"Not settled: {leader.title} leads in {basis}, but a gate is open."

@@ -72,7 +72,7 @@ class Flip(Frozen):
 
     def words(self) -> str:
         """The change as a sentence."""
-        weights = f"from {self.from_weight:.0%} to {self.to_weight:.0%}"
+        weights = f"from {self.from_weight:.1%} to {self.to_weight:.1%}"
         return f"the weight of `{self.criterion_title}` {weights}; then this leads: {self.winner_title}"
 
 
@@ -87,7 +87,8 @@ class AxisDecision(Frozen):
     )
     leader: str | None = Field(default=None, description="Option with the highest score, announced or not")
     provisional: bool = Field(description="Whether a gate of the leader is open")
-    known_weight: float = Field(description="Share of the weights whose criteria have figures for every option")
+    measured_weight: float = Field(description="Share of the weights that are measured, with a figure for every option")
+    judged_weight: float = Field(description="Share of the weights that rest on judgement")
     sentence: str
     options: list[OptionResult]
     criteria: list[CriterionResult]

@@ -14,6 +14,9 @@ from reports.decision_model import GateResult, GateState
 from reports.packaging import STOCK_ARM, Packaging, PackagingRow
 from reports.release_lag import LagSummary, ReleaseLag
 
+WITH_BINDING = "with the binding"
+"""Home of shared code that goes wherever a strategy's own code goes."""
+
 
 class Figure(NamedTuple):
     """A figure with its interval and its words, or the reason why there is none."""
@@ -84,7 +87,8 @@ def _share_valid(parts: Parts, strategy: str) -> Figure:
 def _conformance(parts: Parts, strategy: str) -> Figure:
     counts = parts.conformance.get(strategy)
     if counts is None or not counts[1]:
-        return missing("the conformance suite was not part of this run")
+        ran = "did not run on this arm" if parts.conformance else "was not part of this run"
+        return missing(f"the conformance suite {ran}")
     return exact(counts[0] / counts[1], f"{counts[0]} of {counts[1]} must-checks")
 
 
@@ -125,7 +129,9 @@ def _burden(parts: Parts, strategy: str) -> Figure:
     own = [share for share in row.source.code if not share.shared]
     if not any(share.files for share in own):
         return missing("no source file matched the path map")
-    counts = [count for share in own if share.home == "datafusion-python" for count in share.lines.items()]
+    homes = {share.home for share in own}
+    taken = [share for share in row.source.code if share.home in homes or share.home == WITH_BINDING]
+    counts = [count for share in taken if "datafusion-python" in homes for count in share.lines.items()]
     lines = sum(number for language, number in counts if not language.endswith("tests"))
     return exact(lines, f"{lines} lines without tests")
 

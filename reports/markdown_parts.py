@@ -129,7 +129,7 @@ def _packaging_row(row: PackagingRow) -> list[str]:
         stock or words.megabytes(row.native_delta_bytes, signed=True),
         words.BLANK if row.datafusion_copies is None else str(row.datafusion_copies),
         words.BLANK if cost is None else f"{cost.median_ms:.0f}",
-        words.BLANK if cost is None or cost.pss_kb is None else f"{cost.pss_kb / 1000:.0f} MB",
+        words.BLANK if cost is None or cost.rss_growth_kb is None else f"{cost.rss_growth_kb / 1000:.0f} MB",
     ]
 
 

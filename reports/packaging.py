@@ -46,7 +46,7 @@ class ImportCost(Frozen):
     repeats: int
     first_ms: float
     median_ms: float
-    pss_kb: int | None = Field(default=None, description="Growth of proportional memory by the import, kB")
+    rss_growth_kb: int | None = Field(default=None, description="Growth of resident memory by the import, kB")
     rss_kb: int | None = Field(default=None, description="Resident memory after the import, kB")
     threads: int | None = None
 
@@ -175,14 +175,15 @@ def _row(arm: str, entry: Mapping[str, Any]) -> PackagingRow:
 
 def _import_cost(entry: Mapping[str, Any]) -> ImportCost:
     runs = entry["imports"]
-    growth = [run["pss_after_kb"] - run["pss_before_kb"] for run in runs if run.get("pss_after_kb") is not None]
+    # Resident, not proportional: a proportional share falls when any other process has the same library open.
+    growth = [run["rss_after_kb"] - run["rss_before_kb"] for run in runs if run.get("rss_after_kb") is not None]
     rss = [run["rss_after_kb"] for run in runs if run.get("rss_after_kb") is not None]
     return ImportCost(
         packages=entry["packages"],
         repeats=len(runs),
         first_ms=runs[0]["import_ms"],
         median_ms=statistics.median(run["import_ms"] for run in runs),
-        pss_kb=int(statistics.median(growth)) if growth else None,
+        rss_growth_kb=int(statistics.median(growth)) if growth else None,
         rss_kb=int(statistics.median(rss)) if rss else None,
         threads=runs[-1].get("threads"),
     )

@@ -32,6 +32,7 @@ def measure_import(packages: list[str]) -> dict[str, Any]:
     after = memory_kb()
     return {
         "import_ms": elapsed,
+        "rss_before_kb": before["rss"],
         "pss_before_kb": before["pss"],
         "pss_after_kb": after["pss"],
         "rss_after_kb": after["rss"],

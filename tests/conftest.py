@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tpch.generate import DataSet, ensure_data
 
 pytest_plugins = ["strategy_fixtures"]
+
+# A deadline per example would make every property test a timed test, failing on a busy machine only.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # In the making: some of these fail against the real strategies, and until each failure is mended or explained as an
 # expected one they would only hide others. They are run by name: `pytest tests/conformance`.

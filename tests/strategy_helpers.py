@@ -62,7 +62,11 @@ class Strategy:
         return json.loads(done.stdout.strip().splitlines()[-1])
 
     def try_run(
-        self, code: str, urls: list[str] = [], *, timeout: float = SCRIPT_TIMEOUT_S  # noqa: B006 - read only
+        self,
+        code: str,
+        urls: list[str] = [],
+        *,
+        timeout: float = SCRIPT_TIMEOUT_S,  # noqa: B006 - read only
     ) -> subprocess.CompletedProcess[str]:
         """Run `code` and return how it ended."""
         preamble = PREAMBLE.format(package=self.package, namespace=NAMESPACES[self.name])

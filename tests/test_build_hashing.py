@@ -98,6 +98,6 @@ def test_strategy_hash_follows_own_files_and_the_shared_python(checkout: Path) -
 def test_caches_of_python_do_not_count(checkout: Path) -> None:
     before = strategy_hash(checkout, "decorator")
     cache = checkout / "shared_rust/bindings/python/__pycache__"
-    cache.mkdir()
+    cache.mkdir(exist_ok=True)
     (cache / "spec.cpython-311.pyc").write_bytes(b"x")
     assert strategy_hash(checkout, "decorator") == before

@@ -123,6 +123,17 @@ def test_a_second_build_of_the_same_sources_compiles_nothing(bench: Bench) -> No
     assert changed.returncode == EXIT_HARNESS_FAULT, errors
 
 
+def test_folder_of_a_killed_build_is_removed(bench: Bench) -> None:
+    process = bench.start(SLOW_CARGO)
+    cargo = int(wait_for(bench.cache / "target" / "cargo.pid"))
+    process.kill()
+    process.communicate()
+    os.killpg(cargo, signal.SIGKILL)
+    assert any(path.startswith(".building-") for path in bench.results())
+    assert bench.start(GOOD_CARGO).wait(timeout=60) == 0
+    assert not any(path.startswith(".building-") for path in bench.results())
+
+
 def test_failed_build_quotes_the_compiler_and_names_the_log(bench: Bench) -> None:
     process = bench.start(FAILING_CARGO)
     _, errors = process.communicate(timeout=60)

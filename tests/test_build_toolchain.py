@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,16 @@ def test_a_working_build_environment_is_kept(tmp_path: Path, monkeypatch: pytest
     marker.touch()
     assert toolchain.ensure_build_env() == tmp_path / "build-env" / "bin" / "python"
     assert marker.exists()
+
+
+def test_the_sdist_is_fetched_into_an_empty_cache(tmp_path: Path) -> None:
+    """On a new machine the fetch comes first of all: nothing that later steps write is there yet."""
+    code = "from harness.build.sdist import ensure_sdist; print(ensure_sdist())"
+    environment = {**os.environ, "DF_STRATEGIES_CACHE": str(tmp_path / "cache")}
+    environment.pop("CARGO_TARGET_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_file()
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arm_helpers import arm_file
+from arm_helpers import FAKE_WORKER, arm_file
 from harness.arms import load_arm
 from harness.child.keeper import Keeper
 from harness.conformance import ConformanceResult, Outcome, load_registry
@@ -108,11 +108,20 @@ def test_a_panic_in_any_log_fails_the_check_over_all_logs(tmp_path: Path) -> Non
 
 def test_an_arm_that_is_silently_local_does_not_pass(tmp_path: Path) -> None:
     """Workers run, the answers are right, and no worker ever sees a task."""
-    arm = arm_file(tmp_path, "idle", "toy:make_context", behaviour="ready", env={"FIXTURE_TASKS": "0"})
+    import sys
+
+    arm = tmp_path / "idle.toml"
+    arm.write_text(
+        'schema = 1\nname = "idle"\ntitle = "idle"\nkind = "external"\ncapabilities = ["sql", "distributed"]\n'
+        f'[environment]\nsource = "interpreter"\npython = "{sys.executable}"\npath = ["{BROKEN}"]\n'
+        '[driver]\nfactory = "idle_arm:make_context"\nprobe = "idle_arm"\n'
+        f'[workers]\ncommand = ["{{python}}", "-I", "{FAKE_WORKER}", "ready"]\n'
+    )
     directory, counters = run(arm, tmp_path, "sources.parquet_directory", "proof.counters")
-    assert directory.outcome is Outcome.PARTIAL
+    assert directory.outcome is Outcome.PARTIAL, directory.reason
     assert "no worker saw a task" in (directory.reason or "")
-    assert counters.outcome in (Outcome.FAIL, Outcome.PARTIAL)
+    assert counters.outcome is Outcome.FAIL
+    assert "did not grow" in (counters.reason or "")
 
 
 def test_a_check_that_asserts_nothing_fails(tmp_path: Path) -> None:

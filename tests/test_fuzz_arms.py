@@ -32,13 +32,20 @@ def test_an_honest_arm_is_equal(tmp_path: Path) -> None:
     assert not result.findings
 
 
-@pytest.mark.parametrize("lie", ["cell", "partial"])
-def test_a_lying_arm_is_caught(tmp_path: Path, lie: str) -> None:
+def test_an_arm_that_loses_rows_is_caught(tmp_path: Path) -> None:
     """Lies about every answer that has rows: not one of them may pass for equal."""
-    arm = fixture_arm(tmp_path, "liar", "liar:make_context", {"FIXTURE_LIE": lie, "FIXTURE_MARK": " AS "})
+    arm = fixture_arm(tmp_path, "liar", "liar:make_context", {"FIXTURE_LIE": "partial", "FIXTURE_MARK": "SELECT"})
     tally = run_fixture(tmp_path, arm).arms["liar"]
     assert tally.mismatch > 10
     assert tally.equal == tally.vacuous
+
+
+def test_an_arm_that_changes_one_cell_is_caught(tmp_path: Path) -> None:
+    arm = fixture_arm(tmp_path, "liar", "liar:make_context", {"FIXTURE_LIE": "cell", "FIXTURE_MARK": "SELECT"})
+    tally = run_fixture(tmp_path, arm).arms["liar"]
+    assert tally.mismatch > 5
+    # NaN + 1 is NaN: that lie changes nothing.
+    assert tally.equal - tally.vacuous <= 2
 
 
 def test_a_lie_is_shrunk_to_nearly_nothing(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_a_hang_is_a_timeout_and_the_run_goes_on(tmp_path: Path) -> None:
 
 def test_an_arm_that_never_starts_ends_the_run(tmp_path: Path) -> None:
     arm = fixture_arm(tmp_path, "broken", "no_such_module:make_context")
-    with pytest.raises((HarnessFault, Exception), match=r"no_such_module|hello"):
+    with pytest.raises(HarnessFault, match="no_such_module"):
         run_fixture(tmp_path, arm, queries=2)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from report_helpers import make_api_surface
 from reports.api_diff import build_api_surface, diff_names
+from reports.api_surface import dump_package
 from reports.collect import dump_names
 from reports.shortest import SCRIPTS, code_lines, diff_script, run_script, run_scripts, script_names, static_diffs
 
@@ -62,6 +63,36 @@ def test_dump_is_the_same_again(stock):
     assert dump_names(PYTHON, ["datafusion"])["packages"]["datafusion"] == stock
 
 
+@pytest.fixture
+def compiled_copy(tmp_path, monkeypatch) -> str:
+    """A package whose classes claim to be another package's, as a compiled copy of datafusion's do."""
+    folder = tmp_path / "copy_of_it"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from copy_of_it.expr import Base, Child, Enumerated\n")
+    (folder / "expr.py").write_text(
+        "import enum\n"
+        "class Base:\n    def kept(self): ...\n    __module__ = 'datafusion.expr'\n"
+        "class Child(Base):\n    def own(self): ...\n    __module__ = 'datafusion.expr'\n"
+        "class Enumerated(enum.Enum):\n    A = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "copy_of_it"
+    for name in ("copy_of_it", "copy_of_it.expr"):
+        sys.modules.pop(name, None)
+
+
+def test_a_compiled_copy_owns_its_classes(compiled_copy):
+    names = dump_package(compiled_copy)["names"]
+    assert {"copy_of_it.Base.kept", "copy_of_it.Child.own", "copy_of_it.Enumerated.A"} <= set(names)
+    assert names["copy_of_it.expr.Base"]["of"] == "copy_of_it.Base"
+
+
+def test_inherited_members_count_once(compiled_copy):
+    names = dump_package(compiled_copy)["names"]
+    assert "copy_of_it.Child.kept" not in names
+    assert "copy_of_it.Enumerated.name" not in names, "comes from the standard library"
+
+
 def test_missing_package_is_a_result():
     found = dump_names(PYTHON, ["datafusion", "no_such_package"])
     assert "ModuleNotFoundError" in found["packages"]["no_such_package"]["error"]
@@ -105,6 +136,15 @@ def test_default_and_annotation_changes_name_both_sides():
 
     _, _, changed = diff_names({"datafusion.f": entry("1", "int")}, {"datafusion.f": entry("2", "float")})
     assert changed[0].what == "default of n: 1 -> 2; annotation of n: int -> float"
+
+
+def test_another_path_to_the_same_object_is_not_an_addition():
+    document = make_api_surface()
+    names = document["dumps"]["inline"]["packages"]["datafusion"]["names"]
+    names["datafusion.distributed.worker.Worker"] = {"kind": "alias", "of": "x", "parameters": None, "doc": True}
+    (row,) = build_api_surface(document, ["inline"]).strategies
+    assert row.shared().added_aliases == ["datafusion.distributed.worker.Worker"]
+    assert len(row.shared().added) == 2
 
 
 def test_section_per_strategy():

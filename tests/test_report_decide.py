@@ -16,6 +16,7 @@ from reports.build import make_report
 from reports.criteria import CRITERIA_FILE, Criteria, load_criteria
 from reports.decide import decide
 from reports.evidence import GATES, SOURCES, ArmFigures, CellFigures, Parts
+from reports.packaging import build_packaging
 from reports.release_lag import build_release_lag, load_lag
 from reports.sensitivity import (
     Dirichlet,
@@ -83,7 +84,7 @@ def test_clear_evidence_is_announced():
     (axis,) = decide(make_parts({"inline": 1.0, "decorator": 1.8}), two_options()).axes
     assert (axis.verdict, axis.winner) == ("favours", "a")
     assert axis.options[0].rank1 == 1.0
-    assert axis.known_weight == 1.0
+    assert (axis.measured_weight, axis.judged_weight) == (1.0, 0.0)
 
 
 def test_equal_evidence_is_too_close_to_call():
@@ -98,7 +99,8 @@ def test_missing_evidence_lowers_certainty_instead_of_deciding():
     summary = {**parts.summary, "decorator": ArmFigures(1, 1, 1, None, "valid queries differ")}
     decision = decide(parts._replace(summary=summary), two_options())
     (axis,) = decision.axes
-    assert axis.known_weight == 0.0
+    assert axis.measured_weight == 0.0
+    assert "100% without a figure" in axis.sentence
     score = next(score for score in axis.criteria[0].scores if score.option == "b")
     assert (score.known, score.low, score.high) == (False, 0.0, 1.0)
     assert any("no figure for B (valid queries differ)" in item for item in decision.cannot_say)
@@ -230,3 +232,23 @@ def test_correlated_criteria_are_found():
 
 def test_the_small_run_decides_the_same_again():
     assert make_report(RUN_SMALL).decision == make_report(RUN_SMALL).decision
+
+
+def test_shared_code_counts_where_the_binding_lives():
+    """What goes wherever the binding goes is datafusion-python's burden under `inline` only; tests are nobody's."""
+
+    def source(home: str) -> dict:
+        own = {"home": home, "title": "own", "shared": False, "files": 1, "lines": {"Python": 10, "Python tests": 7}}
+        shared = {"home": "with the binding", "title": "shared", "shared": True, "files": 1, "lines": {"Python": 100}}
+        return {"arm": "x", "code": [own, shared], "private": []}
+
+    document = {
+        "arms": {
+            "inline": {"packages": [], "source": source("datafusion-python")},
+            "decorator": {"packages": [], "source": source("datafusion-distributed")},
+        }
+    }
+    parts = make_parts()._replace(packaging=build_packaging(document))
+    assert SOURCES["lines_in_datafusion_python"](parts, "inline").value == 110
+    assert SOURCES["lines_in_datafusion_python"](parts, "decorator").value == 0
+    assert SOURCES["lines_in_datafusion_python"](parts, "external").missing == "the sources were not counted"

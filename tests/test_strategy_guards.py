@@ -55,9 +55,7 @@ def test_limit_below_a_join_is_applied_once(
     assert strategy.run(textwrap.dedent(code), [w.url for w in workers]) == [2500]
 
 
-def test_session_settings_reach_the_workers(
-    strategy: Strategy, workers: list[WorkerProcess], tmp_path: Path
-) -> None:
+def test_session_settings_reach_the_workers(strategy: Strategy, workers: list[WorkerProcess], tmp_path: Path) -> None:
     """The session's time zone decides what a zoneless string means, wherever the expression runs."""
     folder = tmp_path / "strings"
     folder.mkdir()

@@ -136,6 +136,4 @@ def test_killed_worker_fails_the_query_and_the_next_session_works(strategy: Stra
 
 def run_worker(strategy: Strategy, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A worker that is expected to refuse to start."""
-    return subprocess.run(
-        strategy.worker_command(*arguments), capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run(strategy.worker_command(*arguments), capture_output=True, text=True, timeout=60, check=False)

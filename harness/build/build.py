@@ -116,8 +116,13 @@ def _build(root: Path, name: str, profile: str, rustc: str, *, show: bool) -> Pa
 
 @contextlib.contextmanager
 def _staging(parent: Path) -> Iterator[Path]:
-    """Yield a folder that becomes the result by one rename; an interrupted build leaves nothing."""
+    """Yield a folder that becomes the result by one rename; an interrupted build leaves nothing.
+
+    A killed one leaves its folder, which the next build removes: whoever is here holds the lock.
+    """
     parent.mkdir(parents=True, exist_ok=True)
+    for left in parent.glob(".building-*"):
+        shutil.rmtree(left, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(dir=parent, prefix=".building-"))
     try:
         yield folder

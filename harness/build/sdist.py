@@ -50,10 +50,14 @@ def ensure_sdist() -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="fetch-") as temporary:
         # The build environment supplies the backend that pip asks for the sdist's metadata.
+        environment = build_environment()
+        # The interpreter description that it names is written when Cargo is about to run: on a new machine, later than
+        # this, and maturin fails on a name without a file.
+        environment.pop("PYO3_CONFIG_FILE", None)
         command = [str(python), "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
         command += ["--no-build-isolation", "--dest", temporary, f"datafusion=={VERSION}"]
         done = subprocess.run(
-            command, env=build_environment(), capture_output=True, text=True, check=False, timeout=FETCH_TIMEOUT_S
+            command, env=environment, capture_output=True, text=True, check=False, timeout=FETCH_TIMEOUT_S
         )
         fetched = Path(temporary) / SDIST_NAME
         if done.returncode != 0 or not fetched.is_file():

@@ -219,7 +219,8 @@ def registration(table: DataTable, folder: Path) -> str | None:
     stored = {"csv": "CSV", "json": "JSON"}.get(table.layout, "PARQUET")
     extra = {"sorted": "WITH ORDER (id ASC NULLS LAST) ", "partitioned": "PARTITIONED BY (part) "}.get(table.layout, "")
     options = " OPTIONS ('format.has_header' 'true')" if table.layout == "csv" else ""
-    # Types that were guessed from a handful of rows would differ from file to file.
-    typed = ", ".join(f"{column.name} {SQL_TYPES[column.kind]}" for column in table.columns)
-    columns = f" ({typed})" if stored != "PARQUET" else ""
+    columns = ""
+    if stored != "PARQUET":
+        # Types that were guessed from a handful of rows would differ from file to file.
+        columns = " (" + ", ".join(f"{column.name} {SQL_TYPES[column.kind]}" for column in table.columns) + ")"
     return f"CREATE EXTERNAL TABLE {table.name}{columns} STORED AS {stored} {extra}LOCATION '{folder}/'{options}"

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .kit import BY_KEY, ROWS, Arm, Blocked, expected_by_key, short, wait_until
+from .kit import BY_KEY, ROWS, SLOW, Arm, Blocked, expected_by_key, short, wait_until
 
 SQL = BY_KEY.format(table="t")
-SLOW = "SELECT count(*) AS n, sum(x.v * y.v) AS s FROM b x JOIN b y ON x.k = y.k AND x.v < y.v"
 
 
 def _free_url() -> str:
@@ -79,8 +78,7 @@ def zero_workers(arm: Arm) -> None:
 
 
 def _slow(arm: Arm, urls: list[str]) -> tuple[Any, list[Any], threading.Thread]:
-    ctx = arm.context(workers=urls)
-    ctx.register_parquet("b", str(arm.parquet("big", rows=400_000)))
+    ctx = arm.with_slow_table(arm.context({"datafusion.execution.batch_size": "256"}, workers=urls))
     ended: list[Any] = []
 
     def run() -> None:

@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .kit import BY_KEY, Arm, Blocked, expected_by_key, short, wait_until
+from .kit import BY_KEY, SLOW, Arm, Blocked, expected_by_key, short, wait_until
 
 LATENCY_S = 1.2
 SETTLE_S = 1.0
 """Seconds that the query runs before the signal: planning is behind it, and stock runs Python code only while planning."""
-
-SLOW = "SELECT count(*) AS n, sum(x.v * y.v) AS s FROM b x JOIN b y ON x.k = y.k AND x.v < y.v"
 
 
 def _interrupted(arm: Arm, act: Callable[[], object], ready: Callable[[], bool], what: str) -> float:
@@ -50,9 +48,7 @@ def _interrupted(arm: Arm, act: Callable[[], object], ready: Callable[[], bool],
 
 
 def _slow_session(arm: Arm) -> Any:
-    ctx = arm.with_table(arm.context({"datafusion.execution.batch_size": "1024"}))
-    ctx.register_parquet("b", str(arm.parquet("big", rows=400_000)))
-    return ctx
+    return arm.with_slow_table(arm.with_table(arm.context({"datafusion.execution.batch_size": "256"})))
 
 
 def _after(arm: Arm, ctx: Any, late: float) -> None:

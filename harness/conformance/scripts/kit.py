@@ -22,6 +22,11 @@ ROWS, FILES, KEYS = 1000, 4, 10
 
 BY_KEY = "SELECT k, count(*) AS n, sum(v) AS s FROM {table} GROUP BY k ORDER BY k"
 
+SLOW_ROWS = 1_000_000
+SLOW = "SELECT count(*) AS n, sum(x.v + y.v) AS s FROM b x JOIN b y ON x.v % 5000 = y.v % 5000 AND x.v < y.v"
+"""About ten seconds of steady work over table `b`. Each row meets 200 others: with many more per row the engine itself
+does not come up for air between two looks at its input, and even a single node cannot be interrupted for 12 s."""
+
 READY_S = 60
 STOP_S = 15.0
 
@@ -87,7 +92,11 @@ class Arm:
             made = self.plain(session)
         else:
             urls = self.urls if workers is None else workers
-            made = self.open(self.df.SessionConfig(session), urls, options=own, **options)
+            made = (
+                self._from_factory(given, urls, **options)
+                if not self.known
+                else self.open(self.df.SessionConfig(session), urls, options=own, **options)
+            )
         self.kept += [made] if self.keep else []
         return made
 
@@ -99,10 +108,19 @@ class Arm:
             return self.df.DistributedSessionContext(workers, config=config, **options)
         if self.package == "datafusion_decorator":
             return self.api.distributed(self.df.SessionContext(config), workers, **options)
-        if set(options) - {"options"} or not isinstance(workers, list):
+        raise Blocked("this arm offers only make_context(config, urls)")
+
+    @property
+    def known(self) -> bool:
+        """Whether the arm is one of the strategies, whose own way to go distributed is known here."""
+        return self.package in ("datafusion.distributed", "datafusion_external", "datafusion_decorator")
+
+    def _from_factory(self, config: dict[str, str], urls: Any, **options: Any) -> Any:
+        """The session of an arm that somebody added: all that is known of it is its factory."""
+        if options or not isinstance(urls, list):
             raise Blocked("this arm offers only make_context(config, urls)")
         module, _, function = self.factory_name.partition(":")
-        return getattr(importlib.import_module(module), function)(dict(options.get("options", {})), workers)
+        return getattr(importlib.import_module(module), function)(config, urls)
 
     # -- workers ------------------------------------------------------------------------------------------------
 
@@ -205,6 +223,11 @@ class Arm:
                 values = list(range(part, rows, files))
                 pq.write_table(pa.table({"k": [v % KEYS for v in values], "v": values}), folder / f"{part}.parquet")
         return folder
+
+    def with_slow_table(self, ctx: Any) -> Any:
+        """The same session with the table of `SLOW` registered as `b`."""
+        ctx.register_parquet("b", str(self.parquet("big", rows=SLOW_ROWS)))
+        return ctx
 
     def with_table(self, ctx: Any) -> Any:
         """The same session with the usual table registered as `t`."""

@@ -172,9 +172,7 @@ EXPR: dict[str, Any] = {
     "filter": _agg(lambda f, c: f.sum(c("v")).filter(c("v") > 5).build()),
     "order_by": _agg(lambda f, c: f.array_agg(c("v")).order_by(c("v")).build()),
     "null_treatment": _agg(lambda f, c: f.first_value(c("v"), order_by=[c("v")])),
-    "partition_by": _sel(
-        lambda c, _l, d: d.functions.first_value(c("v")).partition_by(c("k")).order_by(c("v")).build(), "t"
-    ),
+    "partition_by": _sel(lambda c, _l, d: d.functions.row_number().partition_by(c("k")).order_by(c("v")).build(), "t"),
     "window_frame": _sel(
         lambda c, _l, d: d.functions.sum(c("v")).over(
             d.expr.Window(order_by=[c("v")], window_frame=d.WindowFrame("rows", 1, 1))

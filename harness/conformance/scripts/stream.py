@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .kit import BY_KEY, ROWS, Arm, Blocked, expected_by_key, missing, wait_until
+from .kit import BY_KEY, ROWS, SLOW, Arm, Blocked, expected_by_key, missing, wait_until
 
 
 def execute_stream(arm: Arm) -> None:
@@ -82,10 +82,8 @@ def exports(arm: Arm) -> None:
 
 
 def early_break_frees_workers(arm: Arm) -> None:
-    ctx = arm.context({"datafusion.execution.batch_size": "256"})
-    folder = arm.parquet("big", rows=400_000)
-    ctx.register_parquet("b", str(folder))
-    sql = "SELECT a.v, b.v AS w FROM b a JOIN b ON a.k = b.k WHERE a.v < b.v"
+    ctx = arm.with_slow_table(arm.context({"datafusion.execution.batch_size": "256"}))
+    sql = SLOW.replace("count(*) AS n, sum(x.v + y.v) AS s", "x.v, y.v AS w")
 
     def look(stream: Any) -> int:
         for batch in stream:

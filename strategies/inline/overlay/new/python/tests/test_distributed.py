@@ -70,9 +70,7 @@ def test_workers_execute_the_query(ctx, cluster):
 def test_dataframe_api_and_class_identity(ctx, local):
     def query(context):
         keep = context.table("t").filter(col("id") > 10)
-        return keep.aggregate([col("key")], [functions.sum(col("id")).alias("s")]).sort(
-            col("key")
-        )
+        return keep.aggregate([col("key")], [functions.sum(col("id")).alias("s")]).sort(col("key"))
 
     assert isinstance(query(ctx), DataFrame)
     assert query(ctx).to_pydict() == query(local).to_pydict()
@@ -163,9 +161,7 @@ def test_worker_command_announces_itself_and_stops_on_sigterm():
 @pytest.mark.parametrize("listen", ["50051", "127.0.0.1:70000", "0.0.0.0:0"])
 def test_worker_command_refuses_bad_addresses(listen):
     command = [sys.executable, "-m", "datafusion.distributed", "worker"]
-    done = subprocess.run(
-        [*command, "--listen", listen], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, "--listen", listen], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr

@@ -26,7 +26,5 @@ def make_context(config: Mapping[str, str], workers: Sequence[str]) -> SessionCo
         ValueError: If a key, a value or a URL is not valid.
     """
     session, distributed = split_config(config)
-    settings = SessionConfig(
-        {"datafusion.catalog.information_schema": "true", **session}
-    )
+    settings = SessionConfig({"datafusion.catalog.information_schema": "true", **session})
     return SessionContext(settings.with_distributed(list(workers), options=distributed))
