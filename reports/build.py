@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.model import Phase
 from harness.provenance import ArmRecord, Manifest
 from harness.rundir import disk_errors, write_atomic
 from reports import tables
 from reports.api_diff import ApiSurface, build_api_surface
+from reports.criteria import Criteria
 from reports.decide import decide
 from reports.evidence import ArmFigures, CellFigures, Parts
 from reports.headline import make_caveats, make_headline
@@ -64,10 +65,11 @@ def build_report(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Repo
     return report
 
 
-def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Report:
+def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria: Criteria | None = None) -> Report:
     """The report of a run directory. Reads files only: same run, same report.
 
-    `extras` (e.g. `{"calibration": Calibration(...)}`) take the place of the JSON files of that name.
+    `extras` (e.g. `{"calibration": Calibration(...)}`) take the place of the JSON files of that name, `criteria` that
+    of `reports/criteria.toml`.
 
     Raises:
         UserError: no run directory, or of another schema version.
@@ -87,7 +89,9 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Repor
     sections = _Sections(inputs, [arm.name for arm in arms if arm.kind in ("strategy", "external")])
     settings = _settings(manifest, data.rounds)
     provenance = _provenance(manifest)
-    decision = decide(_parts(summaries, rows, sections))
+    counts = conformance_counts(sections.conformance or [])
+    parts = _parts(summaries, rows, counts, sections)
+    decision = decide(parts, criteria)
     headline = make_headline(arms, summaries, comparisons, decision, settings)
     caveats = make_caveats(settings, noise, provenance, arms)
     return Report(
@@ -211,6 +215,7 @@ class _Sections:
     def __init__(self, inputs: Inputs, strategies: Sequence[str]) -> None:
         extras = inputs.extras
         self.extras = extras
+        self.missing = inputs.missing
         self.calibration = read_calibration(extras)
         self.conformance = read_conformance(extras)
         self.packaging: Packaging | None = (
@@ -224,20 +229,22 @@ class _Sections:
 
     def absent(self) -> dict[str, str]:
         """Reasons for the sections that have no content."""
+        missing = self.missing
         found = {}
         if self.calibration is None:
-            found["calibration"] = "the calibration table was not computed for this run"
+            found["calibration"] = missing.get("calibration", "the calibration table was not computed for this run")
         if self.conformance is None:
-            found["conformance"] = "the conformance suite was not part of this run"
+            found["conformance"] = missing.get("conformance", "the conformance suite was not part of this run")
         if self.packaging is None:
-            found["packaging"] = "the packages were not measured in this run"
+            found["packaging"] = missing.get("packaging", "the packages were not measured in this run")
         if self.api_surface is None:
             found["api_surface"] = "no strategy was in this run"
         elif "api_surface" not in self.extras:
-            found["api_surface"] = "the public names were not dumped in this run; scripts are compared, not executed"
+            why = missing.get("api_surface", "they were not asked for")
+            found["api_surface"] = f"the public names were not read in this run ({why}); scripts are compared, not run"
         for name in BLOCK_NAMES:
             if name not in self.extras:
-                found[name] = "not part of this run"
+                found[name] = missing.get(name, "not part of this run")
         return found
 
     def summary(self, arms: dict[str, ArmSummary]) -> Summary:
@@ -281,8 +288,32 @@ def conformance_counts(checks: Sequence[CheckRow], order: Sequence[str] = ()) ->
     return found
 
 
-def _parts(summaries: Mapping[str, ArmSummary], rows: Sequence[QueryRow], sections: _Sections) -> Parts:
-    counts = conformance_counts(sections.conformance or [])
+def with_criteria(report: Report, criteria: Criteria) -> Report:
+    """The same evidence under other weights: decision and headline are made again, nothing else changes."""
+    parts = _parts(report.summary.arms, report.queries, report.summary.conformance or {}, report)
+    decision = decide(parts, criteria)
+    headline = make_headline(report.arms, report.summary.arms, report.comparisons, decision, report.settings)
+    update = {"decision": decision, "headline": headline.model_copy(update={"caveats": report.headline.caveats})}
+    return report.model_copy(update=update)
+
+
+class _Evidence(Protocol):
+    """Sections that the decision reads; a report and the parts that it is made from both have them."""
+
+    @property
+    def api_surface(self) -> ApiSurface | None: ...
+    @property
+    def packaging(self) -> Packaging | None: ...
+    @property
+    def release_lag(self) -> ReleaseLag | None: ...
+
+
+def _parts(
+    summaries: Mapping[str, ArmSummary],
+    rows: Sequence[QueryRow],
+    counts: Mapping[str, ConformanceCounts],
+    sections: _Evidence,
+) -> Parts:
     figures = {}
     cells = {}
     for arm, entry in summaries.items():

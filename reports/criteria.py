@@ -112,6 +112,7 @@ class Criteria(Frozen):
     """The weights file."""
 
     schema_version: Literal[1] = Field(alias="schema")
+    source: str = Field(default="reports/criteria.toml", description="Where it was read from, for readers")
     too_close_below: float = Field(gt=0.5, le=1)
     concentration: float = Field(gt=0)
     draws: int = Field(ge=100)
@@ -139,4 +140,5 @@ def load_criteria(path: Path = CRITERIA_FILE) -> Criteria:
     Raises:
         UserError: unreadable, or a key is missing, unknown or out of range.
     """
-    return read_record(path, Criteria, "weights file")
+    found = read_record(path, Criteria, "weights file")
+    return found if path == CRITERIA_FILE else found.model_copy(update={"source": path.name})

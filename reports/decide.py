@@ -53,6 +53,7 @@ def decide(parts: Parts, criteria: Criteria | None = None, prs: PrFile | None = 
     gates = [gate_result(parts, gate.id, gate.title, name) for gate in given.gate for name in present]
     axes = [_axis(axis, given, parts, gates, present) for axis in given.axis]
     return Decision(
+        weights_file=given.source,
         threshold=given.too_close_below,
         concentration=given.concentration,
         draws=given.draws,

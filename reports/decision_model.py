@@ -114,6 +114,7 @@ class PrVerdict(Frozen):
 class Decision(Frozen):
     """The whole decision section."""
 
+    weights_file: str = Field(default="reports/criteria.toml", description="Weights file, as it was named")
     threshold: float = Field(description="Share of weightings below which nothing is announced")
     concentration: float
     draws: int

@@ -20,12 +20,17 @@ EXTRA_FILES = ("api_surface", "calibration", "conformance", "packaging")
 """JSON files that other steps may put into a run directory; each becomes a section."""
 
 
+RECORD = "collected.json"
+"""Which parts were collected for a run and when, and why the others were not. Written by `reports.gather`."""
+
+
 class Inputs(NamedTuple):
-    """The parts of a run. An extra that the run does not have is absent from `extras`."""
+    """The parts of a run. An extra that the run does not have is absent from `extras`; `missing` may say why."""
 
     manifest: Manifest
     samples: list[Sample]
     extras: dict[str, Any]
+    missing: dict[str, str]
 
 
 def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
@@ -46,7 +51,9 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
     covered = found.get("conformance", {}).get("summary", {}).get("surface_coverage")
     if covered and "surface_coverage" not in found:
         found["surface_coverage"] = covered
-    return Inputs(run.manifest(), run.samples(), found)
+    record = read_json(run_dir / RECORD) or {}
+    missing = {part: str(entry["reason"]) for part, entry in record.get("parts", {}).items() if entry.get("reason")}
+    return Inputs(run.manifest(), run.samples(), found, missing)
 
 
 def read_calibration(extras: Mapping[str, Any]) -> Calibration | None:

@@ -44,11 +44,11 @@ def _lines(report: Report) -> Iterator[str]:
     yield "\n## What this evidence cannot say\n"
     yield from (f"- {cell(item)}" for item in report.decision.cannot_say)
     yield "\n## More information\n"
+    given = report.decision
     yield (
-        f"Weights were drawn {report.decision.draws:,} times from a Dirichlet distribution around those of "
-        f"`reports/criteria.toml` (concentration {report.decision.concentration:g}, seed {report.decision.seed}). "
-        f"Below {report.decision.threshold:.0%} of first places no option is announced. A criterion without a figure "
-        "counts as anything from worst to best."
+        f"Weights were drawn {given.draws:,} times from a Dirichlet distribution around those of "
+        f"`{given.weights_file}` (concentration {given.concentration:g}, seed {given.seed}). Below {given.threshold:.0%} of first places no "
+        "option is announced. A criterion without a figure counts as anything from worst to best."
     )
 
 

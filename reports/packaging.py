@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +111,12 @@ def collect_packaging(
     build_seconds: Mapping[str, float] | None = None,
     checkout: Path | None = None,
     repeats: int = IMPORT_REPEATS,
+    step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure all arms and return the document that is stored as `packaging.json`.
 
     `arms` maps names to (interpreter, packages in import order); `wheels` maps names to the wheel file of each arm,
-    the stock one included; `checkout` is where the sources are counted.
+    the stock one included; `checkout` is where the sources are counted; `step` is told what is done.
     """
     document: dict[str, Any] = {"schema_version": 1, "arms": {}}
     for arm, (python, packages) in arms.items():
@@ -128,6 +129,7 @@ def collect_packaging(
         if checkout is not None and arm != STOCK_ARM:
             entry["source"] = source_facts(checkout, arm).model_dump(mode="json")
         document["arms"][arm] = entry
+        step(f"packages of {arm}")
     return document
 
 
@@ -149,7 +151,7 @@ def _row(arm: str, entry: Mapping[str, Any]) -> PackagingRow:
     if not wheel:
         reasons["wheel_bytes"] = "no wheel file was given"
     if "build_seconds" not in entry:
-        reasons["build_seconds"] = "the wheel was not built in this run"
+        reasons["build_seconds"] = "the wheel was built before this run, beside others that share its dependencies"
     if entry.get("error"):
         for field in ("native", "import_cost", "datafusion_copies"):
             reasons[field] = entry["error"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import difflib
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pydantic import Field
 
+from harness.errors import HarnessFault
 from harness.model import Frozen
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -103,19 +105,39 @@ def run_script(arm: str, python: Path, parquet: Path, workers: Sequence[str]) ->
     return done.stdout, None, seconds
 
 
+WorkersOf = Callable[[str], AbstractContextManager[Sequence[str]]]
+"""Gives an arm's script the URLs of workers, which live until the context ends."""
+
+
+def no_workers(arm: str) -> AbstractContextManager[Sequence[str]]:
+    """Workers of an arm that has none."""
+    del arm
+    return nullcontext(())
+
+
 def run_scripts(
-    pythons: Mapping[str, Path], workers: Mapping[str, Sequence[str]], parquet: Path
+    pythons: Mapping[str, Path],
+    workers: WorkersOf,
+    parquet: Path,
+    *,
+    step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, ScriptDiff]:
     """Run every script whose arm has an interpreter, and compare its output with the local script's.
 
-    `pythons` and `workers` map arm names to interpreters and worker URLs; `parquet` is a TPC-H lineitem file or folder.
+    `pythons` maps arm names to interpreters; `parquet` is a TPC-H lineitem file or folder. Workers that do not start
+    are the script's error: without them it cannot run.
     """
     diffs = static_diffs(list(pythons))
     expected = run_script(LOCAL_SCRIPT, pythons[LOCAL_SCRIPT], parquet, ())[0] if LOCAL_SCRIPT in pythons else None
     result = {}
     for arm, diff in diffs.items():
-        output, error, seconds = run_script(arm, pythons[arm], parquet, workers.get(arm, ()))
+        try:
+            with workers(arm) as urls:
+                output, error, seconds = run_script(arm, pythons[arm], parquet, urls)
+        except HarnessFault as fault:
+            output, error, seconds = None, f"its workers did not start: {str(fault).splitlines()[0]}", 0.0
         same = None if expected is None else output == expected
         update = {"ran": True, "output": output, "error": error, "seconds": seconds, "same_answer": same}
         result[arm] = diff.model_copy(update=update)
+        step(f"shortest script of {arm}")
     return result

@@ -26,7 +26,7 @@ place, so that the drift of the machine meets all arms alike. Fewer than 5 round
 Every answer is compared with DuckDB's and single-node DataFusion's, outside the timed window.
 """
 
-WITH_RESUME = ("resume", "out", "report", "quiet")
+WITH_RESUME = ("resume", "out", "report", "collect", "checks", "quiet")
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -116,6 +116,18 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 )
 @click.option("--resume", metavar="RUN", help="Go on with a run (id, path or `latest`); settings come from it.")
 @click.option("--report/--no-report", default=True, show_default=True, help="Write the report at the end.")
+@click.option(
+    "--collect/--no-collect",
+    default=True,
+    show_default=True,
+    help="Behind the timing, read public names, packages and calibration for the report (about two minutes).",
+)
+@click.option(
+    "--checks/--no-checks",
+    default=False,
+    show_default=True,
+    help="Behind the timing, also run the fast conformance checks and 200 generated queries per strategy.",
+)
 @click.option("--quiet", is_flag=True, help="No progress, results only.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> int:  # fmt: skip
@@ -143,7 +155,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:  # fmt: skip
         if not options["quiet"]:
             _warn_about_machine(settings)
         run = start_run(settings, root=root, command_line=["df-strategies", *sys.argv[1:]], quiet=options["quiet"])
-    return _finish(run, report=options["report"])
+    return _finish(run, options)
 
 
 def _settings(options: dict[str, Any]) -> RunSettings:
@@ -211,14 +223,15 @@ def _warn_about_machine(settings: RunSettings) -> None:
             click.echo(f"{finding.level}: {finding.name}: {finding.found}. {finding.advice}", err=True)
 
 
-def _finish(run: RunDirectory, *, report: bool) -> int:
-    """Say how it went; the exit code follows from it."""
+def _finish(run: RunDirectory, options: dict[str, Any]) -> int:
+    """Collect what timing does not tell, write the report, and say how it went; the exit code follows from that."""
     from harness.runner.ending import ending
 
     end = ending(run.samples())
-    if report:
+    if options["report"]:
         from reports.build import build_report
 
+        _gather(run, options)
         build_report(run.path)
         text = run.path / "report.txt"
         if text.is_file():
@@ -228,3 +241,12 @@ def _finish(run: RunDirectory, *, report: bool) -> int:
     click.echo(end.sentence + ".")
     click.echo(f"run {run.path}")
     return end.exit_code
+
+
+def _gather(run: RunDirectory, options: dict[str, Any]) -> None:
+    """What the report has beside timings. Whatever fails here is a blank in the report, with its reason."""
+    from reports.gather import CHECKS, STANDARD, gather
+
+    parts = (*(STANDARD if options["collect"] else ()), *(CHECKS if options["checks"] else ()))
+    if parts:
+        gather(run, parts, quiet=options["quiet"])

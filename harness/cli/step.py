@@ -18,7 +18,7 @@ Examples:
 tox calls this once per strategy. The last selected one also runs the comparison of all of them.
 """
 
-ONE_PASS = ["--no-baselines", "--rounds", "1", "--warmups", "0", "--no-recurrence", "--no-report"]
+ONE_PASS = ["--no-baselines", "--rounds", "1", "--warmups", "0", "--no-recurrence", "--no-report", "--no-checks"]
 """Every query once, every answer checked: a strategy that is not right has no business in a comparison."""
 
 
@@ -29,7 +29,8 @@ ONE_PASS = ["--no-baselines", "--rounds", "1", "--warmups", "0", "--no-recurrenc
 def command(strategy: str, selected: str | None, run_options: tuple[str, ...]) -> int:
     """Build STRATEGY, validate its answers, and compare everything selected once the last one is ready.
 
-    RUN_OPTIONS go to `df-strategies run`.
+    The comparison ends with the fast conformance checks and some generated queries on every strategy; `--no-checks`
+    leaves them out. RUN_OPTIONS go to `df-strategies run`.
     """
     from harness.arms import parse_names, select_arms, shipped_arms
     from harness.cli import main
@@ -46,4 +47,4 @@ def command(strategy: str, selected: str | None, run_options: tuple[str, ...]) -
     if strategy != names[-1]:
         return code
     click.echo(f"== comparison of {', '.join(names)} with the baselines", err=True)
-    return main(["run", *run_options, "--arms", ",".join(names)]) or code
+    return main(["run", "--checks", *run_options, "--arms", ",".join(names)]) or code
