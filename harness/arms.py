@@ -116,6 +116,8 @@ class Workers(Frozen):
     command: Annotated[list[str], Field(min_length=1)]
     """`{python}`, `{binary}` and `{index}` (0, 1, ...) are filled in."""
     ready_timeout_s: float = Field(default=WORKER_READY_TIMEOUT_S, gt=0)
+    status: list[str] | None = None
+    """Prints as JSON what one worker counts, for a driver that does not tell per query; `{url}` is filled in."""
 
 
 class Difference(Frozen):

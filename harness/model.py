@@ -11,8 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA_VERSION = 1
-"""Version of everything a run directory holds. History: 1 = first published form."""
+SCHEMA_VERSION = 2
+"""Version of everything a run directory holds; `harness.migrations` reads the older ones. History: 1 = first published
+form; 2 = samples say what each process used and what the page cache held, settings know cold and throughput runs."""
 
 
 class Frozen(BaseModel):
@@ -73,6 +74,37 @@ class Phase(str, Enum):
 
 Form = Literal["sql", "dataframe"]
 
+Role = Literal["coordinator", "worker"]
+
+Cache = Literal["hot", "cold", "lukewarm"]
+"""Of the data files, right before an execution: `cold` had at most `harness.runner.cold.COLD_SHARE` of them in the page
+cache, `lukewarm` more although they were dropped, `hot` was warmed up or not looked at."""
+
+
+class ProcessUse(Frozen):
+    """What one process of an arm used. Null where it was not read: memory is read in warm-ups only, never near a time.
+
+    CPU time is that of all threads, user and system. Memory comes from `smaps_rollup` (proportional: shared pages are
+    divided among the processes that map them, those of other arms too) and from `VmHWM`, which is reset before each
+    reading, because otherwise it remembers every earlier query.
+    """
+
+    role: Role
+    index: int = Field(default=0, ge=0, description="Worker 0, 1, ...; 0 for the coordinator")
+    pid: int
+    cpu_ms: float | None = Field(default=None, description="In a sample: while the query ran. In events: since start")
+    cpu_window: Literal["query", "request", "life"] | None = Field(
+        default=None, description="`query`: the timed window; `request`: also writing the answer and asking workers"
+    )
+    pss_bytes: int | None = Field(default=None, description="Proportional memory after the execution")
+    anon_bytes: int | None = Field(default=None, description="Part of it that no file backs: shared with nobody")
+    rss_bytes: int | None = Field(default=None, description="Resident memory after the execution")
+    peak_rss_bytes: int | None = Field(default=None, description="Highest resident memory during the execution")
+    threads: int | None = None
+    tasks: int | None = Field(default=None, description="Workers only: tasks counted by the worker itself")
+    bytes_out: int | None = Field(default=None, description="Workers only: bytes of its answers, after compression")
+    streams: int | None = Field(default=None, description="Workers only: outputs of tasks that were asked for")
+
 
 class Sample(Frozen):
     """One execution of one query by one arm. Times in milliseconds, sizes in bytes."""
@@ -89,6 +121,7 @@ class Sample(Frozen):
     planning_ms: float | None = None
     execution_ms: float | None = None
     rows: int | None = None
+    batches: int | None = Field(default=None, description="Record batches that the rows came in")
     stages: int | None = Field(default=None, description="Stages of the plan")
     planned_tasks: int | None = Field(default=None, description="Tasks over all stages of the plan")
     remote_tasks: int | None = Field(default=None, description="Tasks that workers counted during this execution")
@@ -96,6 +129,11 @@ class Sample(Frozen):
     validation: Validation = Validation.NOT_VALIDATED
     oracles: dict[str, Validation] = Field(default_factory=dict)
     started_at: float | None = Field(default=None, description="Unix time, seconds")
+    cache: Cache = "hot"
+    residency: float | None = Field(
+        default=None, ge=0, le=1, description="Share of the data files in the page cache right before; null: not read"
+    )
+    processes: tuple[ProcessUse, ...] = Field(default=(), description="What each process of the arm used")
     log: str | None = Field(default=None, description="Path of the log, relative to the run directory")
     repro: str | None = Field(default=None, description="Command that repeats this one execution")
 

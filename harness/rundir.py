@@ -24,6 +24,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.errors import HarnessFault, UserError
+from harness.migrations import migrate_manifest, migrate_sample, read_version
 from harness.model import SCHEMA_VERSION, Sample
 from harness.provenance import Manifest
 
@@ -123,15 +124,9 @@ class RunDirectory:
         except ValueError as error:
             msg = f"{path} is damaged: {error}"
             raise HarnessFault(msg) from error
-        version = data.get("schema_version") if isinstance(data, dict) else None
-        if version != SCHEMA_VERSION:
-            msg = (
-                f"run {self.path.name} has schema version {version!r}, this version reads {SCHEMA_VERSION}. "
-                "Use the version of the harness that wrote it, or run again."
-            )
-            raise UserError(msg)
+        version = read_version(data, self.path.name)
         try:
-            return Manifest.model_validate(data)
+            return Manifest.model_validate(migrate_manifest(data, version))
         except ValidationError as error:
             first = error.errors()[0]
             msg = f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -162,14 +157,26 @@ class RunDirectory:
         path = self.path / SAMPLES
         data = path.read_bytes() if path.exists() else b""
         whole = data[: data.rfind(b"\n") + 1]
+        version = self._version()
         found = []
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                found.append(Sample.model_validate_json(line))
+                found.append(_sample(line, version))
             except ValidationError as error:
                 msg = f"{path}, line {number} is damaged: {error.errors()[0]['msg']}"
                 raise HarnessFault(msg) from error
         return found
+
+    def _version(self) -> int:
+        """Version that the samples were written with; that of this harness while a run is being made ready."""
+        path = self.path / MANIFEST
+        if not path.exists():
+            return SCHEMA_VERSION
+        try:
+            return read_version(json.loads(path.read_text(encoding="utf-8")), self.path.name)
+        except ValueError as error:
+            msg = f"{path} is damaged: {error}"
+            raise HarnessFault(msg) from error
 
     def repair(self) -> int:
         """Cut off a last line that a kill left half written; returns the bytes dropped."""
@@ -224,6 +231,19 @@ class RunDirectory:
                 msg = f"run {self.path.name} is being worked on by another process; wait for it or stop it first"
                 raise UserError(msg) from error
             yield
+
+
+def _sample(line: bytes, version: int) -> Sample:
+    if version == SCHEMA_VERSION:
+        return Sample.model_validate_json(line)
+    try:
+        data = json.loads(line)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        return Sample.model_validate_json(line)  # Says what is wrong with it.
+    # As JSON again: in strict terms a list is no tuple, but JSON has nothing else.
+    return Sample.model_validate_json(json.dumps(migrate_sample(data, version)))
 
 
 def append_line(path: Path, line: str) -> None:

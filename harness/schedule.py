@@ -233,6 +233,11 @@ def design(arms: Sequence[T]) -> list[tuple[tuple[T, ...], tuple[T, ...]]]:
     return [(row, row[::-1]) for row in rows]
 
 
+def stream_order(queries: Sequence[str], seed: int, number: int, stream: int) -> list[str]:
+    """Return the order in which one stream of a throughput run goes through the queries, the same for every arm."""
+    return _shuffled(queries, seed, f"round {number} stream {stream}")
+
+
 def _by_query(arms: Sequence[str], queries: Sequence[str], rounds: int, seed: int, warmups: int) -> list[Plan]:
     pairs = design(_shuffled(arms, seed, "arms"))
     classes = 2 * len(pairs)

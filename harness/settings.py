@@ -54,6 +54,9 @@ CHILD_STOP_TIMEOUT_S = 5.0
 STDERR_TAIL_LINES = 15
 """Lines of a dead process' log that are quoted in the message about it."""
 
+DEFAULT_THROUGHPUT_ROUNDS = 3
+"""Rounds of a throughput run: enough to see how far they lie apart; it makes no verdicts."""
+
 DEFAULT_SEED = 1612
 """Any fixed number would do; this one is the upstream issue that asks the question."""
 
@@ -96,5 +99,7 @@ class RunSettings(Frozen):
     recurrence: bool = Field(default=True, description="Re-run queries flagged `likely` in fresh processes")
     adaptive: bool = Field(default=False, description="Stop when every interval is narrow enough")
     time_cap_s: float | None = Field(default=None, gt=0, description="Begin no round that would end beyond this")
+    cold: bool = Field(default=False, description="New processes and an empty page cache before every execution")
+    streams: int = Field(default=0, ge=0, description="Concurrent streams of a throughput run; 0 for a timing run")
     arm_files: list[str] = Field(default_factory=list)
     wheels: str | None = None

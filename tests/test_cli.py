@@ -231,7 +231,7 @@ def test_a_run_of_another_schema_version(call: Run, stored: Path, tmp_path: Path
     for words in (("run", "--resume", "old"), ("compare", "old"), ("report", "old")):
         code, _, err = call(*words)
         assert code == EXIT_USAGE
-        assert "schema version 0, this version reads 1" in err
+        assert "schema version 0, this version reads 1 to 2" in err
 
 
 def test_compare_arms_of_a_run(call: Run, stored: Path) -> None:

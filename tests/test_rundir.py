@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from arm_helpers import wait_until
 from harness.errors import EXIT_HARNESS_FAULT, EXIT_USAGE, HarnessFault, UserError
-from harness.model import Phase, Sample, Status
+from harness.model import SCHEMA_VERSION, Phase, Sample, Status
 from harness.provenance import Manifest, content_hash, harness_packages, host_record, source_record
 from harness.rundir import MANIFEST, SAMPLES, RunDirectory, find_run, new_run_id, write_atomic
 from harness.settings import SESSION_DEFAULTS, RunSettings
@@ -120,12 +120,14 @@ def test_a_complete_run_is_immutable(run: RunDirectory) -> None:
         run.write_manifest(make_manifest())
 
 
-@pytest.mark.parametrize("version", [0, 2, None, "1"])
+@pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, None, "1", True, 1.0])
 def test_another_schema_version_is_refused(run: RunDirectory, version: object) -> None:
     path = run.path / MANIFEST
     data = json.loads(path.read_text(encoding="utf-8"))
     write_atomic(path, json.dumps({**data, "schema_version": version}))
-    with pytest.raises(UserError, match=f"schema version {version!r}, this version reads 1") as caught:
+    with pytest.raises(
+        UserError, match=f"schema version {version!r}, this version reads 1 to {SCHEMA_VERSION}"
+    ) as caught:
         RunDirectory.open(run.path)
     assert caught.value.exit_code == EXIT_USAGE
 

@@ -31,6 +31,9 @@ SETTLE_S = 0.5
 
 SETTLE_STEP_S = 0.005
 
+COUNTERS = ("tasks_started", "tasks_finished", "tasks_running", "bytes_out", "streams", "requests_failed")
+"""Counters of a worker's status that are handed on, as far as the worker has them."""
+
 
 class Session:
     """What one arm process holds between requests."""
@@ -93,9 +96,10 @@ class Session:
         `planning_ms` is the time to build the logical plan (parse and analyse, set-up statements included);
         `execution_ms` is optimising, physical planning and execution, which `collect` does in one call.
         """
-        before = self.counters()
+        before = self.counters() if request.get("count", True) else None
         gc.collect()
         gc.disable()
+        cpu = time.process_time_ns()
         try:
             if request.get("frame"):
                 outcome = self.timed_frame(request["frame"])
@@ -103,13 +107,18 @@ class Session:
                 outcome = self.timed_statements(split(request))
         finally:
             gc.enable()
+        cpu = time.process_time_ns() - cpu
         df, batches, t0, t1, t2 = outcome
+        after = self.settled(before)
         answer = {
             "elapsed_ms": milliseconds(t0, t2),
             "planning_ms": milliseconds(t0, t1),
             "execution_ms": milliseconds(t1, t2),
+            "cpu_ms": cpu / 1e6,
             "rows": sum(batch.num_rows for batch in batches),
-            "remote_tasks": self.remote_tasks(before),
+            "batches": len(batches),
+            "remote_tasks": remote_tasks(before, after),
+            "workers": counted(before, after),
             "result": request.get("result"),
         }
         if request.get("result"):
@@ -197,27 +206,44 @@ class Session:
             return None
         return list(self.probe.worker_status(self.workers))
 
-    def counters(self) -> dict[str, int] | None:
-        """Sums over all workers of the task counters, or None where the arm has no way to ask."""
+    def counters(self) -> list[dict[str, int]] | None:
+        """The counters of every worker, or None where the arm has no way to ask."""
         rows = self.status()
-        if rows is None:
-            return None
-        names = ("tasks_started", "tasks_finished", "tasks_running")
-        return {name: sum(int(row.get(name, 0)) for row in rows) for name in names}
+        return None if rows is None else [{name: int(row[name]) for name in COUNTERS if name in row} for row in rows]
 
-    def remote_tasks(self, before: dict[str, int] | None) -> int | None:
-        """Tasks that workers finished since `before`; those they started, if some never come to an end."""
+    def settled(self, before: list[dict[str, int]] | None) -> list[dict[str, int]] | None:
+        """The counters once no worker runs a task any more, or when waiting for that is over."""
         if before is None:
             return None
         deadline = time.monotonic() + SETTLE_S
         after = self.counters()
-        while after and after["tasks_running"] and time.monotonic() < deadline:
+        while after and total(after, "tasks_running") and time.monotonic() < deadline:
             time.sleep(SETTLE_STEP_S)
             after = self.counters()
-        if after is None:
-            return None
-        name = "tasks_started" if after["tasks_running"] else "tasks_finished"
-        return max(0, after[name] - before[name])
+        return after
+
+
+def total(rows: list[dict[str, int]], name: str) -> int:
+    """Sum of one counter over all workers."""
+    return sum(row.get(name, 0) for row in rows)
+
+
+def remote_tasks(before: list[dict[str, int]] | None, after: list[dict[str, int]] | None) -> int | None:
+    """Tasks that workers finished meanwhile; those they started, if some never come to an end."""
+    if before is None or after is None:
+        return None
+    name = "tasks_started" if total(after, "tasks_running") else "tasks_finished"
+    return max(0, total(after, name) - total(before, name))
+
+
+def counted(before: list[dict[str, int]] | None, after: list[dict[str, int]] | None) -> list[dict[str, int]] | None:
+    """What each worker counted meanwhile, without the gauge of running tasks."""
+    if before is None or after is None or len(before) != len(after):
+        return None
+    return [
+        {name: new[name] - old[name] for name in new if name in old and name != "tasks_running"}
+        for old, new in zip(before, after)  # noqa: B905 - lengths are compared above
+    ]
 
 
 def stock_context(config: dict[str, str], workers: list[str]) -> Any:

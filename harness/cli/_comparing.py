@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import NotComparable, UserError
+from harness.incumbents import Laid
 from harness.model import Frozen, Phase, Sample, Verdict
 from harness.provenance import Manifest
 from harness.rundir import RunDirectory
@@ -46,6 +47,9 @@ def read_side(run: RunDirectory, arm: str, *, label: str) -> Side:
     manifest = run.manifest()
     if arm not in manifest.arms:
         msg = f"run {manifest.run_id} has no arm `{arm}`; it has {', '.join(manifest.arms)}"
+        raise UserError(msg)
+    if manifest.settings.streams:
+        msg = f"run {manifest.run_id} is a throughput run without paired times; its figures are in throughput.json"
         raise UserError(msg)
     samples = run.samples()
     schedule = Schedule.model_validate_json(run.schedule_json())
@@ -92,6 +96,7 @@ def _cautions(base: Side, new: Side, *, force: bool) -> Iterator[str]:
         "machine": (f"{left.host.cpu_model} {left.host.host_id}", f"{right.host.cpu_model} {right.host.host_id}"),
         "queries": (left.query_set_hash[:12], right.query_set_hash[:12]),
         "form": (left.settings.form, right.settings.form),
+        "cache": ("cold" if left.settings.cold else "hot", "cold" if right.settings.cold else "hot"),
         "workers": (str(left.settings.workers), str(right.settings.workers)),
         "session options": (str(left.settings.config), str(right.settings.config)),
     }
@@ -135,11 +140,42 @@ def _lines(compared: Compared) -> Iterator[str]:
     yield compared.end.sentence
 
 
+def render_laid(laid: Laid) -> str:
+    """Results of other tools as text: factors, and nothing that sounds like a verdict."""
+    return "\n".join(_laid_lines(laid)) + "\n"
+
+
+def _laid_lines(laid: Laid) -> Iterator[str]:
+    yield f"prev = {laid.base.label} ({laid.base.tool}), new = {laid.new.label} ({laid.new.tool})"
+    for caution in laid.cautions:
+        yield f"NOTE {caution}"
+    for gap in laid.cover.newly_failing:
+        yield f"NEWLY FAILING {gap.query}: {gap.status.value}: {gap.reason}"
+    for query, cells in laid.cells.items():
+        left = f"{query:>7}: prev={_time(cells[0])}, new={_time(cells[1])}"
+        medians = [cell.median_ms for cell in cells]
+        if query in laid.cover.not_distributed:
+            yield f"{left}  - not distributed, kept out of the total"
+        elif medians[0] is None or medians[1] is None:
+            yield f"{left}  - {next(cell.reason for cell in cells if cell.median_ms is None)}"
+        else:
+            yield f"{left}, {_factor(medians[1] / medians[0])}"
+    total = laid.cover.total
+    if total.factor is None:
+        yield f"  TOTAL: none ({total.reason}); {total.words} queries"
+        yield "GEOMEAN: none"
+    else:
+        times = f"prev={total.base_ms:>10.1f} ms, new={total.new_ms:>10.1f} ms"
+        yield f"  TOTAL: {times}, {_factor(total.factor)}  {total.words} queries"
+        yield f"GEOMEAN: {_factor(laid.geomean or 1.0)} of medians, without an interval"
+
+
+def _time(cell: Cell) -> str:
+    return f"{cell.median_ms:>8.1f} ms" if cell.median_ms is not None else f"{cell.status.value:>11}"
+
+
 def _line(query: str, cells: tuple[Cell, Cell], verdict: Verdict, *, local: bool) -> str:
-    shown = [
-        f"{cell.median_ms:>8.1f} ms" if cell.median_ms is not None else f"{cell.status.value:>11}" for cell in cells
-    ]
-    left = f"{query:>7}: prev={shown[0]}, new={shown[1]}"
+    left = f"{query:>7}: prev={_time(cells[0])}, new={_time(cells[1])}"
     if local:
         return f"{left}  - not distributed, kept out of the total"
     if verdict.ratio is None:

@@ -18,6 +18,8 @@ Examples:
   df-strategies run --sf 10 --rounds 5 --workers 4
   df-strategies run --arms inline,decorator --set distributed.compression=none
   df-strategies run --arm-file my-arm.toml --arms mine,native
+  df-strategies run --cold --rounds 5                    new processes and an empty page cache each time
+  df-strategies run --streams 4                          four clients at once: throughput and fairness
   df-strategies run --resume latest                      go on after Ctrl-C, a crash or a reboot
 
 \b
@@ -107,6 +109,16 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     show_default=True,
     help="Run likely differences again in fresh processes before believing them.",
 )
+@click.option(
+    "--cold",
+    is_flag=True,
+    help="Start every execution with new processes and with the data out of the page cache, which is measured.",
+)
+@click.option(
+    "--streams",
+    type=click.IntRange(2, 64),
+    help="Throughput mode: this many clients at once per arm, 3 rounds unless --rounds says more. No TPC result.",
+)
 @click.option("--adaptive", is_flag=True, help="Stop as soon as every interval is narrow enough.")
 @click.option(
     "--time-cap", type=click.FloatRange(0.01), metavar="MINUTES", help="Begin no round that ends beyond this."
@@ -180,9 +192,12 @@ def _settings(options: dict[str, Any]) -> RunSettings:
             f"the DataFrame queries answer as the set `spec` does; --query-set {options['query_set']} has no such form"
         )
         raise UserError(msg)
+    cold, streams = options["cold"], options["streams"] or 0
+    _check_mode(options)
     given = {key: options[key] for key in ("rounds", "warmups", "workers", "seed") if options[key] is not None}
     standard = {
-        "rounds": DEFAULT_ROUNDS, "warmups": DEFAULT_WARMUPS, "workers": defaults.DEFAULT_WORKERS,
+        "rounds": defaults.DEFAULT_THROUGHPUT_ROUNDS if streams else DEFAULT_ROUNDS,
+        "warmups": 0 if cold else DEFAULT_WARMUPS, "workers": defaults.DEFAULT_WORKERS,
         "seed": defaults.DEFAULT_SEED,
     }  # fmt: skip
     return defaults.RunSettings(
@@ -198,9 +213,23 @@ def _settings(options: dict[str, Any]) -> RunSettings:
         recurrence=options["recurrence"],
         adaptive=options["adaptive"],
         time_cap_s=options["time_cap"] * 60 if options["time_cap"] else None,
+        cold=cold,
+        streams=streams,
         arm_files=[str(path.resolve()) for path in options["arm_files"]],
         wheels=str(options["wheels"].resolve()) if options["wheels"] else None,
     )
+
+
+def _check_mode(options: dict[str, Any]) -> None:
+    """Cold and throughput runs leave some options without a meaning: say so instead of ignoring them."""
+    if options["cold"] and options["warmups"]:
+        msg = "--cold times first executions: leave out --warmups"
+        raise click.UsageError(msg)
+    without_meaning = ("cold", "adaptive", "time_cap")
+    given = [f"--{name.replace('_', '-')}" for name in without_meaning if options["streams"] and options[name]]
+    if given:
+        msg = f"--streams runs every planned round with warm clients: leave out {', '.join(given)}"
+        raise click.UsageError(msg)
 
 
 def _refuse_other_options(ctx: click.Context) -> None:
@@ -227,6 +256,8 @@ def _finish(run: RunDirectory, options: dict[str, Any]) -> int:
     """Collect what timing does not tell, write the report, and say how it went; the exit code follows from that."""
     from harness.runner.ending import ending
 
+    if run.manifest().settings.streams:
+        return _finish_throughput(run)
     end = ending(run.samples())
     if options["report"]:
         from reports.build import build_report
@@ -250,3 +281,18 @@ def _gather(run: RunDirectory, options: dict[str, Any]) -> None:
     parts = (*(STANDARD if options["collect"] else ()), *(CHECKS if options["checks"] else ()))
     if parts:
         gather(run, parts, quiet=options["quiet"])
+
+
+def _finish_throughput(run: RunDirectory) -> int:
+    """Say what a throughput run came to."""
+    import json
+
+    from harness.errors import EXIT_OK, EXIT_REGRESSION
+    from harness.runner.throughput import FIGURES, failed, render
+
+    click.echo(render(json.loads((run.path / FIGURES).read_text(encoding="utf-8"))), nl=False)
+    troubled = failed(run)
+    for line in troubled:
+        click.echo(f"  {line}", err=True)
+    click.echo(f"run {run.path}")
+    return EXIT_REGRESSION if troubled else EXIT_OK

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from harness.errors import HarnessFault, UserError
 from harness.rundir import RunDirectory, now_utc, write_atomic
+from harness.runner import cold
 from harness.runner.execute import Executor
 from harness.runner.judge import Judge
 from harness.runner.preflight import Preflight
@@ -21,6 +22,7 @@ from harness.runner.progress import RunProgress
 from harness.runner.recurrence import queries_to_repeat
 from harness.runner.session import ArmSession
 from harness.runner.stopping import Stopper
+from harness.runner.throughput import Throughput
 from harness.schedule import Schedule, Step, finished_rounds, recurrence_schedule, remaining
 from harness.settings import RunSettings
 from harness.stats import MIN_ROUNDS_FOR_VERDICT
@@ -63,12 +65,8 @@ class Conductor:
         with Validator() as validator:
             validator.start()
             judge = Judge(validator, self.prepared.oracles)
-            executor = Executor(
-                self.run, self.settings, self.sessions, self.prepared.queries, judge, self.found.sizes()
-            )
             try:
-                reason = self._timed(executor)
-                self._repeat(executor)
+                reason = self._throughput(judge) if self.settings.streams else self._timing(judge)
             except KeyboardInterrupt as interrupt:
                 self._close(status="interrupted", stopped_because="stopped by the user")
                 raise RunInterrupted(self.run.path) from interrupt
@@ -77,9 +75,29 @@ class Conductor:
                     self._close(status="interrupted", stopped_because=str(error).splitlines()[0])
                 raise
             finally:
-                executor.stop_all()
+                self._stop_all()
         (self.run.path / "answer.arrow").unlink(missing_ok=True)
         self._close(status="complete", stopped_because=reason, finished_at=now_utc())
+
+    def _timing(self, judge: Judge) -> str:
+        """Timed rounds and re-run; returns why the rounds ended."""
+        files = cold.data_files(self.prepared.data.tables)
+        executor = Executor(
+            self.run, self.settings, self.sessions, self.prepared.queries, judge, self.found.sizes(), files
+        )
+        reason = self._timed(executor)
+        self._repeat(executor)
+        return reason
+
+    def _throughput(self, judge: Judge) -> str:
+        """All rounds of a throughput run; returns why they ended."""
+        work = Throughput(self.run, self.settings, self.sessions, self.prepared.queries, judge, self.progress)
+        work.conduct(self.schedule)
+        return f"stopped after all {self.schedule.rounds} planned rounds"
+
+    def _stop_all(self) -> None:
+        for session in self.sessions.values():
+            session.stop()
 
     def _timed(self, executor: Executor) -> str:
         """The timed rounds; returns why they ended."""
@@ -104,7 +122,7 @@ class Conductor:
         again = self._recurrence(executor)
         if again is None:
             return
-        executor.stop_all()
+        self._stop_all()
         steps = remaining(again, own(again, executor.done))
         executor.run_steps(again, steps, self._after("running again", steps))
 

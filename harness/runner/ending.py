@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.errors import EXIT_OK, EXIT_REGRESSION
 from harness.model import Frozen, Phase, Reach, Sample, Status, Validation
+from harness.runner.cold import COLD_SHARE
 
 HARMLESS = (Status.OK, Status.UNSUPPORTED)
 
@@ -38,6 +39,9 @@ def ending(samples: Sequence[Sample]) -> Ending:
     words = f"{len(ok)} of {len(counted)} executions ok, {len(ok) - len(unsure)} of them compared with the oracles"
     if local:
         words += f"; {len(local)} pairs of arm and query ran without a remote task"
+    warm = sum(sample.cache == "lukewarm" for sample in counted)
+    if warm:
+        words += f"; {warm} of them were lukewarm: more than {COLD_SHARE:.0%} of the data stayed in the page cache"
     if not ok:
         words = f"nothing ran to its end: {dict(statuses) or 'no executions'}"
     good = bool(ok) and not failed and not unsure

@@ -6,16 +6,19 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from harness.arms import Arm
 from harness.child.outcome import ArmFailure
 from harness.model import Phase, Reach, Sample, Status, Validation
 from harness.rundir import RunDirectory
+from harness.runner import cold
 from harness.runner.judge import Judge
 from harness.runner.session import ArmSession
+from harness.runner.usage import Meter, difference
 from harness.schedule import Schedule, Step
 from harness.settings import RunSettings
 from tpch.query_sets import Query
@@ -49,6 +52,7 @@ class Executor:
         queries: Mapping[str, Query],
         judge: Judge,
         plans: Mapping[tuple[str, str], Plan],
+        files: Sequence[Path],
     ) -> None:
         self._run = run
         self._settings = settings
@@ -56,6 +60,7 @@ class Executor:
         self._queries = queries
         self._judge = judge
         self._plans = plans
+        self._files = files
         self._done: set[int] = set()
         self._fatal: Counter[tuple[str, str]] = Counter()
         self._failed_starts: dict[str, list[ArmFailure]] = {}
@@ -74,6 +79,8 @@ class Executor:
         """Carry out steps in order; stops early when `after`, called behind each, gives a reason, which is returned."""
         for step in steps:
             session = self._sessions[step.arm]
+            if step.action == "start_cluster" and self._settings.cold:
+                continue  # Every execution starts its own.
             if step.action == "start_cluster":
                 self._start(session, schedule.phase, step.round)
             elif step.action == "stop_cluster":
@@ -83,11 +90,6 @@ class Executor:
             if reason := after(step):
                 return reason
         return None
-
-    def stop_all(self) -> None:
-        """Take all sessions down."""
-        for session in self._sessions.values():
-            session.stop()
 
     # -- one step -----------------------------------------------------------------------------------------------
 
@@ -99,6 +101,8 @@ class Executor:
             "form": self._settings.form, "phase": phase,
         }  # fmt: skip
         sample = self._skip(session.arm, query, about) or self._attempt(session, query, step, schedule, about)
+        if self._settings.cold:
+            session.stop()
         if step.action == "warmup":
             session.warmed.add(query.id)
         # A resumed run warms up again; the sample of the first time stands.
@@ -131,10 +135,18 @@ class Executor:
                 session.warmed.add(query.id)
             started_at = time.time()
             self._answer.unlink(missing_ok=True)
+            before = session.worker_counters()
+            meter = Meter(session.members(), memory=step.action == "warmup" or self._settings.cold)
+            if self._settings.cold:
+                share = cold.drop(self._files)
+                about |= {"residency": share, "cache": cold.label(share)}
             answer = session.execute(query, self._answer)
+            meter.stop()
         except ArmFailure as failure:
             return Sample(**about, status=failure.status, reason=failure.reason, started_at=started_at)
-        return self._judged(session.arm, query, answer, {**about, "started_at": started_at})
+        counted = answer.get("workers") or difference(before, session.worker_counters())
+        about |= {"started_at": started_at, "processes": meter.read(answer, counted)}
+        return self._judged(session.arm, query, answer, about)
 
     def _judged(self, arm: Arm, query: Query, answer: dict[str, Any], about: dict[str, Any]) -> Sample:
         judged = self._judge.judge(query, self._answer)
@@ -153,6 +165,7 @@ class Executor:
             planning_ms=answer.get("planning_ms"),
             execution_ms=answer.get("execution_ms"),
             rows=answer.get("rows"),
+            batches=answer.get("batches"),
             stages=plan.stages,
             planned_tasks=plan.tasks,
             remote_tasks=answer.get("remote_tasks"),
@@ -202,7 +215,7 @@ class Executor:
         settings = self._settings
         words = ["df-strategies", "run", "--arms", arm.name, "--no-baselines", "--sf", settings.scale_factor]
         words += ["--query-set", settings.query_set, "--form", settings.form, "--queries", query.id, "--rounds", "1"]
-        words += ["--workers", str(settings.workers)]
+        words += ["--workers", str(settings.workers), *(["--cold"] if settings.cold else [])]
         for path in settings.arm_files:
             words += ["--arm-file", path]
         for key, value in settings.config.items():

@@ -14,6 +14,7 @@ from harness.arms import Arm, all_arms, select_arms
 from harness.environments import ArmEnvironment, prepare
 from harness.errors import HarnessFault
 from harness.provenance import DataRecord, content_hash
+from harness.runner import cold
 from harness.runner.answers import OracleAnswers, ensure_answers
 from harness.settings import RunSettings
 from tpch.dataset import load_data
@@ -59,6 +60,8 @@ def prepare_run(settings: RunSettings, progress: RunProgress) -> Prepared:
     arms = select_arms(settings.arms, all_arms([Path(path) for path in settings.arm_files]))
     queries = {name: load_query(settings.query_set, name, settings.scale_factor) for name in settings.queries}
     data = load_data(settings.scale_factor)
+    if settings.cold:
+        cold.require_droppable(cold.data_files(data.tables))
     built = build(arms, settings.wheels)
     environments = environments_for(arms, built, progress)
     progress.stage("expected answers", len(queries))

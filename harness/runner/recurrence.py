@@ -1,6 +1,8 @@
-"""The independent re-run: queries whose difference is only likely run again in new processes, under a new seed.
+"""The independent re-run: queries on which two arms seem to differ run again in new processes, under a new seed.
 
-The pairs are those that a report judges: every arm against the baselines, and the A/A arm against its original.
+Both tiers run again, as in the calibration: a re-run is what guards against an accident of one process, and the error
+rates printed in every report hold for the procedure that has it. The pairs are those that a report judges: every arm
+against the baselines, and the A/A arm against its original.
 """
 
 from __future__ import annotations
@@ -8,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.arms import Arm
-from harness.model import Sample, Tier
+from harness.model import Sample
 from harness.schedule import Schedule
 from harness.settings import BASELINES
 from harness.stats.coverage import Cell, collect
-from harness.stats.verdicts import MARGIN, noise_margin, query_verdict
+from harness.stats.verdicts import MARGIN, needs_recurrence, noise_margin, query_verdict
 
 Times = Mapping[str, tuple[float | None, ...]]
 
@@ -20,18 +22,21 @@ Times = Mapping[str, tuple[float | None, ...]]
 def queries_to_repeat(
     samples: Sequence[Sample], schedule: Schedule, arms: Sequence[Arm], rounds: int, sf: float
 ) -> tuple[list[str], list[str]]:
-    """Queries with a `likely` difference between two arms, and the arms concerned; both empty if there is none.
+    """Queries with a candidate difference between two arms, and the arms concerned; both empty if there is none.
 
     `rounds` is the number of rounds that every arm has finished.
     """
     times = {arm.name: _times(collect(samples, arm=arm.name, queries=schedule.queries, rounds=rounds)) for arm in arms}
-    margin = _margin(arms, times, sf, schedule.seed)
+    raised = _margin(arms, times, sf, schedule.seed)
+    originals = {arm.name: arm.copies for arm in arms}
     queries: set[str] = set()
     concerned: set[str] = set()
     for base, new in pairs(arms):
+        # The A/A pair is judged at the plain margin, as in the report: the raised one comes from it.
+        margin = MARGIN if base in originals[new] else raised
         for query in schedule.queries:
             verdict = query_verdict(times[base][query], times[new][query], sf=sf, seed=schedule.seed, margin=margin)
-            if verdict.tier is Tier.LIKELY:
+            if needs_recurrence(verdict):
                 queries.add(query)
                 concerned |= {base, new}
     return [name for name in schedule.queries if name in queries], [name for name in schedule.arms if name in concerned]

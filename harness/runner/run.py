@@ -30,9 +30,11 @@ def start_run(settings: RunSettings, *, root: Path, command_line: Sequence[str],
     """
     with Stage(settings, quiet=quiet) as stage:
         prepared = prepare_run(settings, stage.progress)
+        # In a throughput run one arm has the machine to itself, as in rounds that are interleaved as a whole.
+        interleave = "round" if settings.streams else settings.interleave
         schedule = make_schedule(
             settings.arms, settings.queries, settings.rounds, seed=settings.seed, warmups=settings.warmups,
-            interleave=settings.interleave,
+            interleave=interleave,
         )  # fmt: skip
         run_id = new_run_id(root)
         run = RunDirectory.stage(root, run_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,11 +17,16 @@ from harness.child.outcome import ArmFailure, first_line
 from harness.child.process import SCRIPT, ArmProcess
 from harness.cluster import Cluster, WorkerFailed
 from harness.environments import ArmEnvironment
+from harness.errors import HarnessFault
 from harness.model import Form
 from harness.rundir import RunDirectory
+from harness.runner.usage import Counters, Member, lifetime
 from harness.settings import CHILD_START_TIMEOUT_S, OPEN_TIMEOUT_S, RunSettings
 from tpch import query_sets
 from tpch.query_sets import Query
+
+STATUS_TIMEOUT_S = 10.0
+"""Seconds for the command that prints a worker's counters: it connects to a process on this machine."""
 
 DISTRIBUTED_PREFIX = "distributed."
 """Options of the distributed engine; a single-node session does not know them and must not be given them."""
@@ -76,6 +83,8 @@ class ArmSession:
         self._run = run
         self._cluster: Cluster | None = None
         self._process: ArmProcess | None = None
+        self._clients: list[ArmProcess] = []
+        self._about: dict[str, Any] = {}
 
     @property
     def up(self) -> bool:
@@ -103,11 +112,48 @@ class ArmSession:
             self._down()
             raise
         times = {key: started.opened.get(key) for key in ("context_ms", "register_ms")}
+        workers = self._cluster.workers if self._cluster else []
         self._run.event(
             "start", arm=self.arm.name, cluster_ms=started.cluster_ms, startup_ms=started.startup_ms,
-            import_ms=started.hello.get("startup_ms"), **times, **about,
+            import_ms=started.hello.get("startup_ms"), worker_ready_ms=[worker.ready_ms for worker in workers],
+            processes=lifetime(self.members()), **times, **about,
         )  # fmt: skip
+        self._about = about
         return started
+
+    def open_clients(self, count: int) -> list[ArmProcess]:
+        """`count` processes of the started arm, its coordinator the first of them, all on the one cluster.
+
+        Raises:
+            ArmFailure: one did not start.
+        """
+        if self._process is None:
+            msg = "the session is not up"
+            raise RuntimeError(msg)
+        for number in range(1, count):
+            self._clients.append(self._open(f"client-{number}.log")[0])
+        return [self._process, *self._clients]
+
+    def members(self) -> list[Member]:
+        """The processes of the arm: its coordinator, then its workers in order."""
+        found = [Member("coordinator", 0, self._process.pid)] if self._process else []
+        workers = self._cluster.workers if self._cluster else []
+        return found + [Member("worker", index, worker.pid) for index, worker in enumerate(workers)]
+
+    def worker_counters(self) -> Counters | None:
+        """What every worker counts, asked by the arm's `status` command; None without one, or when it fails."""
+        command = self.arm.workers.status if self.arm.workers else None
+        if command is None or self._cluster is None:
+            return None
+        counters = []
+        for url in self._cluster.urls:
+            words = [word.replace("{url}", url) for word in self.environment.fill(command)]
+            try:
+                done = subprocess.run(words, capture_output=True, check=True, timeout=STATUS_TIMEOUT_S)
+                counters.append(dict(json.loads(done.stdout)))
+            except (OSError, subprocess.SubprocessError, ValueError, TypeError):
+                return None
+        return counters
 
     def execute(self, query: Query, result: Path | None) -> dict[str, Any]:
         """Run one query; the answer is written to `result` as an Arrow file.
@@ -128,9 +174,14 @@ class ArmSession:
 
     def stop(self) -> None:
         """Take the process, then the cluster down, in good order."""
+        if self._process is not None:
+            with contextlib.suppress(HarnessFault):
+                # A full disk must not keep processes alive; the next sample will say it.
+                self._run.event("stop", arm=self.arm.name, processes=lifetime(self.members()), **self._about)
         process, self._process = self._process, None
         cluster, self._cluster = self._cluster, None
         self.warmed.clear()
+        self._drop_clients()
         if process is not None:
             process.close()
         if cluster is not None:
@@ -150,17 +201,25 @@ class ArmSession:
             )  # fmt: skip
             self._cluster.start()
             cluster_ms = (time.monotonic() - begun) * 1000
-        log = logs / "child.log"
-        process = ArmProcess(self._keeper, arm.name, self._command(), log=log, cwd=logs, env=arm.env)
-        self._process = process
-        hello = process.request("hello", CHILD_START_TIMEOUT_S)
-        startup_ms = (time.monotonic() - process.started) * 1000
-        urls = self._cluster.urls if self._cluster else []
-        opened = process.request(
-            "open", OPEN_TIMEOUT_S, config=config_for(arm, self.settings), workers=urls, tables=self._tables
-        )
+        self._process, hello, opened, startup_ms = self._open("child.log")
         marks = [worker.fingerprint for worker in self._cluster.workers] if self._cluster else []
         return Started(hello, opened, cluster_ms, startup_ms, marks)
+
+    def _open(self, name: str) -> tuple[ArmProcess, dict[str, Any], dict[str, Any], float]:
+        """A process of the arm with an open session, what it said at hello and open, and milliseconds to the first."""
+        log = self._run.log(self.arm.name, name)
+        process = ArmProcess(self._keeper, self.arm.name, self._command(), log=log, cwd=log.parent, env=self.arm.env)
+        try:
+            hello = process.request("hello", CHILD_START_TIMEOUT_S)
+            startup_ms = (time.monotonic() - process.started) * 1000
+            urls = self._cluster.urls if self._cluster else []
+            opened = process.request(
+                "open", OPEN_TIMEOUT_S, config=config_for(self.arm, self.settings), workers=urls, tables=self._tables
+            )
+        except BaseException:
+            process.kill()
+            raise
+        return process, hello, opened, startup_ms
 
     def _command(self) -> list[str]:
         driver = self.arm.driver
@@ -195,7 +254,13 @@ class ArmSession:
         process, self._process = self._process, None
         cluster, self._cluster = self._cluster, None
         self.warmed.clear()
+        self._drop_clients()
         if process is not None:
             process.kill()
         if cluster is not None:
             cluster.stop(grace_s=0.0)
+
+    def _drop_clients(self) -> None:
+        clients, self._clients = self._clients, []
+        for client in clients:
+            client.kill()

@@ -9,7 +9,7 @@ from harness.arms import Arm
 from harness.model import Estimate, Sample
 from harness.schedule import Schedule, Step, finished_rounds, should_stop
 from harness.settings import RunSettings
-from harness.stats import MIN_ROUNDS_FOR_VERDICT, collect, series, suite_ratio
+from harness.stats import MIN_ROUNDS_FOR_VERDICT, collect, coverage, series, suite_ratio
 
 
 class Stopper:
@@ -43,6 +43,7 @@ class Stopper:
         return should_stop(
             rounds_done=rounds,
             min_rounds=MIN_ROUNDS_FOR_VERDICT,
+            rounds_planned=self._schedule.rounds,
             estimates=self._estimates(rounds) if settings.adaptive else None,
             elapsed_s=time.monotonic() - self._begun,
             time_cap_s=settings.time_cap_s,
@@ -51,15 +52,18 @@ class Stopper:
     def _estimates(self, rounds: int) -> dict[str, Estimate]:
         """Suite ratio of every arm to the first one, as far as one exists."""
         samples = self._samples()
-        times = {
-            arm.name: series(collect(samples, arm=arm.name, queries=self._schedule.queries, rounds=rounds))
+        cells = {
+            arm.name: collect(samples, arm=arm.name, queries=self._schedule.queries, rounds=rounds)
             for arm in self._arms
         }
-        base, *others = times
+        base, *others = cells
         found: dict[str, Estimate] = {}
         for name in others:
+            # As in the report: what ran without a remote task is in neither arm's suite.
+            local = coverage(cells[base], cells[name]).not_distributed
+            times = [series(cells[arm], leave_out=local) for arm in (base, name)]
             try:
-                found[f"{name}/{base}"] = suite_ratio(times[base], times[name], seed=self._schedule.seed).plain()
+                found[f"{name}/{base}"] = suite_ratio(times[0], times[1], seed=self._schedule.seed).plain()
             except ValueError:
                 continue
         return found

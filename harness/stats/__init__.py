@@ -18,6 +18,7 @@ from harness.stats.estimators import (
     suite_ratio,
 )
 from harness.stats.lifecycle import Lifecycle, lifecycle
+from harness.stats.resources import ArmResources, ProcessFigures, QueryResources, resources
 from harness.stats.verdicts import (
     DEFAULT_ROUNDS,
     FLOOR_MS,
@@ -42,12 +43,15 @@ __all__ = [
     "MARGIN",
     "MIN_ROUNDS_FOR_VERDICT",
     "RESAMPLES",
+    "ArmResources",
     "Cell",
     "Coverage",
     "Gap",
     "Lifecycle",
     "NoiseMargin",
     "Outcome",
+    "ProcessFigures",
+    "QueryResources",
     "Spread",
     "SuiteEstimate",
     "Total",
@@ -64,6 +68,7 @@ __all__ = [
     "outcome",
     "paired_ratio",
     "query_verdict",
+    "resources",
     "series",
     "settle",
     "spread",

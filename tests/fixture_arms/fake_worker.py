@@ -16,7 +16,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FINGERPRINT = os.environ.get("FIXTURE_WORKER_FINGERPRINT", os.environ.get("FIXTURE_FINGERPRINT", "f" * 64))
-COUNTERS = {"tasks_started": 0, "tasks_finished": 0, "tasks_failed": 0, "tasks_running": 0}
+COUNTERS = {"tasks_started": 0, "tasks_finished": 0, "tasks_failed": 0, "tasks_running": 0, "bytes_out": 0}
+TASK_BYTES = 1000
+"""What a task says it has sent: a round figure, so that a test can tell it from anything else."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -28,6 +30,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/task":
             COUNTERS["tasks_started"] += 1
             COUNTERS["tasks_finished"] += 1
+            COUNTERS["bytes_out"] += TASK_BYTES
         body = json.dumps({"pid": os.getpid(), "build": {"fingerprint": FINGERPRINT}, **COUNTERS}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
