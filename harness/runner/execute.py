@@ -135,7 +135,7 @@ class Executor:
                 session.warmed.add(query.id)
             started_at = time.time()
             self._answer.unlink(missing_ok=True)
-            before = session.worker_counters()
+            before = session.last_counters()
             meter = Meter(session.members(), memory=step.action == "warmup" or self._settings.cold)
             if self._settings.cold:
                 share = cold.drop(self._files)

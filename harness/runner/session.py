@@ -85,6 +85,7 @@ class ArmSession:
         self._process: ArmProcess | None = None
         self._clients: list[ArmProcess] = []
         self._about: dict[str, Any] = {}
+        self._counters: Counters | None = None
 
     @property
     def up(self) -> bool:
@@ -145,15 +146,21 @@ class ArmSession:
         command = self.arm.workers.status if self.arm.workers else None
         if command is None or self._cluster is None:
             return None
-        counters = []
+        counters: list[dict[str, Any]] | None = []
         for url in self._cluster.urls:
             words = [word.replace("{url}", url) for word in self.environment.fill(command)]
             try:
                 done = subprocess.run(words, capture_output=True, check=True, timeout=STATUS_TIMEOUT_S)
-                counters.append(dict(json.loads(done.stdout)))
+                counters = [*(counters or []), dict(json.loads(done.stdout))]
             except (OSError, subprocess.SubprocessError, ValueError, TypeError):
-                return None
+                counters = None
+                break
+        self._counters = counters
         return counters
+
+    def last_counters(self) -> Counters | None:
+        """The workers' counters as they stood after the last execution: nobody else uses them, so nothing has moved."""
+        return self._counters if self._counters is not None else self.worker_counters()
 
     def execute(self, query: Query, result: Path | None) -> dict[str, Any]:
         """Run one query; the answer is written to `result` as an Arrow file.
@@ -261,6 +268,7 @@ class ArmSession:
             cluster.stop(grace_s=0.0)
 
     def _drop_clients(self) -> None:
+        self._counters = None
         clients, self._clients = self._clients, []
         for client in clients:
             client.kill()
