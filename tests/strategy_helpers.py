@@ -39,6 +39,24 @@ def answer(value):
 """
 
 
+OPEN = """
+from importlib import import_module
+import pyarrow as pa, pyarrow.compute as pc
+def session(**options):
+    options = {{"options": {{"distributed.file_scan_config_bytes_per_partition": "1"}}, **options}}
+    config = df.SessionConfig().with_target_partitions(2)
+    if package == "datafusion.distributed":
+        ctx = df.SessionContext(config.with_distributed(urls, **options))
+    elif package == "datafusion_external":
+        ctx = df.DistributedSessionContext(workers=urls, config=config, **options)
+    else:
+        ctx = import_module(package).distributed(df.SessionContext(config), urls, **options)
+    ctx.register_parquet("t", {table!r})
+    return ctx
+"""
+"""A preamble that defines `session(**options)`, a session over the table `{table}`, registered as `t`."""
+
+
 @dataclass(frozen=True)
 class Strategy:
     """One strategy as a user has it after `pip install`."""

@@ -8,23 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strategy_helpers import Strategy, WorkerProcess, cluster
-
-OPEN = """
-from importlib import import_module
-import pyarrow as pa, pyarrow.compute as pc
-def session(**options):
-    options = {{"options": {{"distributed.file_scan_config_bytes_per_partition": "1"}}, **options}}
-    config = df.SessionConfig().with_target_partitions(2)
-    if package == "datafusion.distributed":
-        ctx = df.SessionContext(config.with_distributed(urls, **options))
-    elif package == "datafusion_external":
-        ctx = df.DistributedSessionContext(workers=urls, config=config, **options)
-    else:
-        ctx = import_module(package).distributed(df.SessionContext(config), urls, **options)
-    ctx.register_parquet("t", {table!r})
-    return ctx
-"""
+from strategy_helpers import OPEN, Strategy, WorkerProcess, cluster
 
 FUNCTIONS = """
 scale = 3
@@ -37,6 +21,17 @@ class Total(df.Accumulator):
     def state(self): return [pa.scalar(self.sum)]
     def evaluate(self): return pa.scalar(self.sum)
 total = df.udaf(Total, [pa.int64()], pa.int64(), [pa.int64()], "immutable", "total")
+
+class Running(df.user_defined.WindowEvaluator):
+    def evaluate_all(self, values, num_rows):
+        total, sums = 0, []
+        for value in values[0].to_pylist():
+            total += value * scale
+            sums.append(total)
+        return pa.array(sums, pa.int64())
+running = df.udwf(Running, pa.int64(), pa.int64(), "immutable", "running")
+
+lengths = df.udf(pc.list_value_length, [pa.list_(pa.int64())], pa.int32(), "immutable", "lengths")
 """
 
 QUERIES = {
@@ -46,6 +41,16 @@ QUERIES = {
         "SELECT k, total(v) AS s FROM t GROUP BY k ORDER BY k",
         {"k": list(range(10)), "s": [sum(range(k, 1000, 10)) for k in range(10)]},
     ),
+    "window": (
+        "SELECT v, running(v) OVER (PARTITION BY k ORDER BY v) AS r FROM t WHERE v < 30 ORDER BY v",
+        {"v": list(range(30)), "r": [3 * sum(range(v % 10, v + 1, 10)) for v in range(30)]},
+    ),
+    "nulls": (
+        "SELECT sum(dbl(CASE WHEN v % 2 = 0 THEN v END)) AS s, count(dbl(nullif(v, v))) AS n FROM t",
+        {"s": [3 * sum(range(0, 1000, 2))], "n": [0]},
+    ),
+    "empty_batches": ("SELECT sum(dbl(v)) AS s, count(*) AS n FROM t WHERE v < 0", {"s": [None], "n": [0]}),
+    "nested": ("SELECT sum(lengths(make_array(v, v, v))) AS s FROM t", {"s": [3000]}),
 }
 
 
@@ -66,6 +71,8 @@ def test_by_value_on_workers_that_allow_it(
     ctx = session(allow_python_udfs=True)
     ctx.register_udf(dbl)
     ctx.register_udaf(total)
+    ctx.register_udwf(running)
+    ctx.register_udf(lengths)
     before = tasks()
     got = ctx.sql({sql!r}).to_pydict()
     answer([got, tasks() - before])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -80,3 +81,31 @@ def seconds(name: str, value: object, *, zero: bool = False) -> float:
         msg = f"{name} must be {'zero or ' if zero else ''}a positive number of seconds, got {value}"
         raise ValueError(msg)
     return float(value)
+
+
+def store_options(stores: object) -> dict[str, dict[str, str]]:
+    """Return object stores as the engine reads them: options as strings, by the URL of the store.
+
+    Raises:
+        TypeError: not a mapping of URLs to mappings of options.
+    """
+    expected = "object_stores must map URLs to options, for example {'s3://bucket': {'region': 'eu-west-1'}}"
+    if not isinstance(stores, Mapping):
+        msg = f"{expected}, got {type(stores).__name__}"
+        raise TypeError(msg)
+    checked: dict[str, dict[str, str]] = {}
+    for url, options in stores.items():
+        if not isinstance(url, str) or not isinstance(options, Mapping):
+            msg = f"{expected}, got {type(options).__name__} for {url!r}"
+            raise TypeError(msg)
+        checked[url] = {str(key): _option(url, str(key), value) for key, value in options.items()}
+    return checked
+
+
+def _option(url: str, key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    msg = f"option {key!r} of object store {url!r} must be a string, a number or a bool, got {type(value).__name__}"
+    raise TypeError(msg)

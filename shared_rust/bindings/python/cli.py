@@ -79,11 +79,14 @@ def build_parser() -> argparse.ArgumentParser:
     add = worker.add_argument
     add("--listen", default="127.0.0.1:0", metavar="HOST:PORT", help="default 127.0.0.1:0; port 0 takes a free one")
     add("--allow-python-udfs", action="store_true", help="run Python functions that callers send (any code!)")
-    add("--init", metavar="MODULE:FUNCTION", help="call this before serving")
+    add(
+        "--init", metavar="MODULE:FUNCTION", help="call this before serving, with a WorkerSetup if it takes an argument"
+    )
     _add_token(worker)
     add("--tls-cert", metavar="FILE", help="PEM certificate; with --tls-key the worker serves https")
     add("--tls-key", metavar="FILE", help="PEM key of the certificate")
     add("--tls-client-ca", metavar="FILE", help="PEM authority that callers' certificates must come from")
+    add("--tls-ca", metavar="FILE", help="PEM authority of other workers' certificates (default: --tls-client-ca)")
     add("--insecure", action="store_true", help="permit a reachable address without token or client certificates")
     add("--memory-limit", type=int, metavar="BYTES", help="memory that queries may hold (no limit)")
     add("--drain-timeout", type=float, default=10.0, metavar="SECONDS", help="time for running tasks at the end (10)")
@@ -177,6 +180,7 @@ def _worker(options: argparse.Namespace) -> int:
             tls_cert=options.tls_cert,
             tls_key=options.tls_key,
             tls_client_ca=options.tls_client_ca,
+            tls_ca=options.tls_ca,
         ),
     )
     stopping = _Stopping()

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
-from ._checks import check_token, flag, read_pem, seconds, string
+from ._checks import check_token, flag, read_pem, seconds, store_options, string
 
 __all__ = [
     "WORKERS_VARIABLE",
@@ -133,6 +133,10 @@ class ClusterOptions(TypedDict, total=False):
     """Raise when a query cannot be distributed, instead of running it on the coordinator."""
     expect_fingerprint: bool
     """Refuse workers that were built from other sources than this package."""
+    object_stores: Mapping[str, Mapping[str, OptionValue]]
+    """Object stores of this session, by root URL (`s3://bucket`): options of the `object_store` crate, for example
+    `endpoint`, `region`, `access_key_id`, `secret_access_key`, `allow_http`. They are opened on the coordinator and on
+    every worker, for this session alone. Credentials are sent only to workers on loopback or with TLS."""
 
 
 _PEM_FILES = ("tls_ca", "tls_cert", "tls_key")
@@ -140,7 +144,7 @@ _FLAGS = ("allow_python_udfs", "strict", "expect_fingerprint")
 _SECONDS = ("connect_timeout", "refresh_seconds")
 _CLIENT = ("token", "tls_domain", "connect_timeout", *_PEM_FILES)
 """What it takes to talk to a worker, without a session."""
-_KEYWORDS = ("options", *_CLIENT, "refresh_seconds", *_FLAGS)
+_KEYWORDS = ("options", *_CLIENT, "refresh_seconds", *_FLAGS, "object_stores")
 
 
 def build_spec(workers: Workers, **options: Any) -> tuple[str, WorkerResolver | None]:
@@ -195,6 +199,8 @@ def _checked_keywords(options: Mapping[str, Any], known: tuple[str, ...]) -> dic
             checked[name] = flag(name, value)
         elif name in _SECONDS:
             checked[name] = seconds(name, value)
+        elif name == "object_stores":
+            checked[name] = store_options(value)
         elif name == "token":
             checked[name] = check_token(value)
         else:

@@ -9,7 +9,17 @@ from typing import Any, TypedDict, cast
 from . import _native
 from .spec import check_url, client_options
 
-__all__ = ["BuildInfo", "PlanInfo", "WorkerStatus", "build_info", "explain_distributed", "plan_info", "worker_status"]
+__all__ = [
+    "BuildInfo",
+    "OperatorMetrics",
+    "PlanInfo",
+    "WorkerStatus",
+    "build_info",
+    "collect_metrics",
+    "explain_distributed",
+    "plan_info",
+    "worker_status",
+]
 
 
 class BuildInfo(TypedDict):
@@ -34,6 +44,8 @@ class WorkerStatus(TypedDict):
     uptime_s: float
     """Seconds since it started."""
     tasks_started: int
+    tasks_in_process: int
+    """Of those, tasks of a coordinator in the worker's own process; they count as finished from the start."""
     tasks_finished: int
     tasks_running: int
     requests_failed: int
@@ -58,6 +70,19 @@ class PlanInfo(TypedDict):
     """The plan stage by stage."""
     graphviz: str | None
     """The plan in the language of Graphviz, which draws it as a picture."""
+
+
+class OperatorMetrics(TypedDict):
+    """One operator of an executed distributed plan and what it counted."""
+
+    stage: int
+    """Number of the stage as in EXPLAIN; 0 is the coordinator's."""
+    depth: int
+    """Depth below the root of the stage."""
+    operator: str
+    """The operator as in EXPLAIN."""
+    tasks: dict[int, dict[str, int]]
+    """Values by task and name, summed over partitions: rows, bytes, nanoseconds."""
 
 
 def build_info() -> BuildInfo:
@@ -95,13 +120,37 @@ def plan_info(plan: Any) -> PlanInfo:
     Raises:
         TypeError: neither of the two.
     """
+    return cast("PlanInfo", json.loads(_native.plan_info(_execution_plan(plan))))
+
+
+def _execution_plan(plan: Any) -> Any:
     # By what it can do, not by class: a plan says its number in its display, in whichever library it was made.
     if hasattr(plan, "execution_plan"):
         plan = plan.execution_plan()
     if not hasattr(plan, "display") or not hasattr(plan, "display_indent"):
         msg = f"expected a DataFrame or its execution_plan(), got {type(plan).__name__}"
         raise TypeError(msg)
-    return cast("PlanInfo", json.loads(_native.plan_info(plan)))
+    return plan
+
+
+def collect_metrics(plan: Any) -> list[OperatorMetrics]:
+    """Return what every operator counted on coordinator and workers, in the order of EXPLAIN.
+
+    Args:
+        plan: a DataFrame that was collected, or its `execution_plan()`.
+
+    Returns:
+        One entry per operator; empty for a plan that is not distributed, whose `collect_metrics()` tells as always.
+
+    Raises:
+        TypeError: neither of the two.
+        Exception: the plan was not executed, or a worker ended before it sent its metrics.
+    """
+    text = _native.plan_metrics(_execution_plan(plan))
+    operators: list[OperatorMetrics] = json.loads(text) if text else []
+    for operator in operators:
+        operator["tasks"] = {int(task): values for task, values in operator["tasks"].items()}
+    return operators
 
 
 def explain_distributed(plan: Any) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from . import _native
 from ._checks import check_token, flag, read_pem, seconds
 from .status import WorkerStatus, parse_status
+from .worker_setup import run_init
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,7 +36,8 @@ class WorkerOptions(TypedDict, total=False):
     allow_python_udfs: bool
     """Run Python functions that coordinators send. They arrive pickled, so this lets callers run any code here."""
     init: str
-    """`module:function`, called without arguments before the worker serves: import modules, set credentials."""
+    """`module:function`, called before the worker serves, with a `WorkerSetup` if it takes an argument: register
+    functions and object stores, set session options, import modules."""
     token: str
     """Bearer token that callers must present."""
     tls_cert: str | os.PathLike[str]
@@ -44,6 +46,9 @@ class WorkerOptions(TypedDict, total=False):
     """PEM file with the key of `tls_cert`."""
     tls_client_ca: str | os.PathLike[str]
     """PEM file with the authority that callers' certificates must come from (mutual TLS)."""
+    tls_ca: str | os.PathLike[str]
+    """PEM file with the authority of the other workers' certificates; by default `tls_client_ca`. Stages stream from
+    worker to worker, with this worker's own token and, to workers that ask for one, its own certificate."""
     insecure: bool
     """Permit an address that others can reach without token and client certificates."""
     memory_limit: int
@@ -57,7 +62,7 @@ class WorkerOptions(TypedDict, total=False):
 
 
 _FLAGS = ("allow_python_udfs", "insecure")
-_PEM_FILES = ("tls_cert", "tls_key", "tls_client_ca")
+_PEM_FILES = ("tls_cert", "tls_key", "tls_client_ca", "tls_ca")
 _SECONDS = ("drain_timeout", "request_timeout")
 _SIZES = ("memory_limit", "max_message_bytes")
 _NAMES = (*_FLAGS, "init", "token", *_PEM_FILES, *_SECONDS, *_SIZES)
@@ -98,9 +103,7 @@ class Worker:
             ValueError: others can reach the address and nothing protects it.
             RuntimeError: it runs already.
         """
-        if self._init is not None:
-            self._init()
-        self._native.start()
+        self._native.start(run_init(self._init))
         return self
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:

@@ -7,6 +7,7 @@ mod errors;
 mod session;
 mod worker;
 
+use datafusion_python_util::get_tokio_runtime;
 use df_strategies_engine::{exec, fingerprint};
 use pyo3::prelude::*;
 
@@ -22,6 +23,7 @@ pub fn register(module: &Bound<'_, PyModule>, codec: CodecFactory) -> PyResult<(
     module.add_function(wrap_pyfunction!(worker::worker_status, module)?)?;
     module.add_function(wrap_pyfunction!(build_info, module)?)?;
     module.add_function(wrap_pyfunction!(plan_info, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(plans_held, module)?)?;
     module.add_function(wrap_pyfunction!(check_cluster, module)?)?;
     Ok(())
@@ -39,12 +41,21 @@ fn build_info() -> String {
 /// same call serves plans of this library and of another.
 #[pyfunction]
 fn plan_info(plan: &Bound<'_, PyAny>) -> PyResult<String> {
-    let line: String = plan.call_method0("display")?.extract()?;
-    if let Some(info) = exec::number_in(&line).and_then(exec::find) {
-        return Ok(info);
-    }
+    // All lines: below a sink of the host, the distributed plan is not the first.
     let text: String = plan.call_method0("display_indent")?.extract()?;
-    Ok(exec::local_info(&text))
+    let info = exec::number_in(&text).and_then(exec::find);
+    Ok(info.unwrap_or_else(|| exec::local_info(&text)))
+}
+
+/// What each operator of an executed plan counted, as JSON; None for a plan that is not distributed.
+#[pyfunction]
+fn plan_metrics(py: Python<'_>, plan: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let text: String = plan.call_method0("display_indent")?.extract()?;
+    let Some(number) = exec::number_in(&text) else {
+        return Ok(None);
+    };
+    let metrics = py.detach(|| get_tokio_runtime().block_on(exec::metrics(number)));
+    metrics.transpose().map_err(to_py_err)
 }
 
 /// Number of distributed plans that are held by anybody in this process.

@@ -9,7 +9,7 @@ use datafusion_python_util::get_tokio_runtime;
 use df_strategies_engine::channel::connect;
 use df_strategies_engine::spec::{ClusterSpec, parse_worker_url};
 use df_strategies_engine::status::{self, Counters};
-use df_strategies_engine::worker::{BoundWorker, WorkerOptions};
+use df_strategies_engine::worker::{BoundWorker, Prepared, Setup, WorkerOptions};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -78,8 +78,14 @@ impl Worker {
         })
     }
 
-    /// Takes the port and serves in the background.
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
+    /// Takes the port and serves in the background. `setup` is JSON of what to prepare for every task.
+    #[pyo3(signature = (setup="{}"))]
+    fn start(&self, py: Python<'_>, setup: &str) -> PyResult<()> {
+        let setup = Setup::from_json(setup).map_err(to_py_err)?;
+        let prepared = match python_codec(py, true)? {
+            Some(codec) => setup.prepare(codec.as_ref()).map_err(to_py_err)?,
+            None => Prepared::default(),
+        };
         let codec = python_codec(py, self.options.allow_python_udfs)?;
         py.detach(|| {
             let mut running = self.running.lock();
@@ -95,6 +101,7 @@ impl Worker {
                     self.port,
                     self.options.clone(),
                     codec,
+                    prepared,
                 ))
                 .map_err(to_py_err)?;
             let (url, port) = (bound.url().to_string(), bound.address().port());

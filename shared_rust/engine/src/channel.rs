@@ -37,6 +37,7 @@ pub struct Channels {
     security: ClientSecurity,
     connect_timeout: Duration,
     expect_fingerprint: bool,
+    has_stores: bool,
     slots: Arc<Mutex<HashMap<Url, Slot>>>,
 }
 
@@ -49,6 +50,7 @@ impl Channels {
             security,
             connect_timeout: Duration::from_secs_f64(spec.connect_timeout),
             expect_fingerprint: spec.expect_fingerprint,
+            has_stores: !spec.object_stores.is_empty(),
             slots: Arc::default(),
         })
     }
@@ -61,6 +63,12 @@ impl Channels {
     }
 
     async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        if self.has_stores && url.scheme() == "http" && !is_loopback(url) {
+            return exec_err!(
+                "Worker '{url}' would be sent the credentials of this session's object stores in clear text: give the \
+                 workers TLS (https), or register the stores on each worker (--init) and not on the session"
+            );
+        }
         let channel = connect(url, &self.security, self.connect_timeout).await?;
         if self.expect_fingerprint {
             let theirs = status::fetch(channel.clone(), url).await?;
@@ -74,6 +82,16 @@ impl Channels {
             }
         }
         Ok(channel)
+    }
+}
+
+/// Whether `url` cannot leave this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
     }
 }
 
@@ -91,7 +109,14 @@ pub async fn connect(
         .keep_alive_timeout(KEEPALIVE.1)
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1);
-    if let Some(tls) = security.tls()? {
+    let tls = security.tls()?;
+    if tls.is_none() && url.scheme() == "https" {
+        return exec_err!(
+            "Worker '{url}' uses TLS, and nothing says whose certificates to trust: give tls_ca (a worker that must \
+             reach other workers: --tls-ca)"
+        );
+    }
+    if let Some(tls) = tls {
         endpoint = endpoint
             .tls_config(tls)
             .map_err(|e| unreachable_worker(url, &e, timeout))?;

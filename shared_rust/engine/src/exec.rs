@@ -15,14 +15,16 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use datafusion_distributed::DistributedExt;
+use datafusion_distributed::{DistributedExt, WorkerResolver};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::functions::{FUNCTIONS_HEADER, Functions};
 use crate::inspect::{self, Shape};
-use crate::settings;
+use crate::session::Cluster;
+use crate::stores::STORES_HEADER;
+use crate::{local, settings};
 
 /// Name of the node, before its number.
 pub const NAME: &str = "DistributedQueryExec";
@@ -97,6 +99,13 @@ pub fn find(number: u64) -> Option<String> {
     )
 }
 
+/// What each operator of plan `number` counted, per stage and task, as JSON, while anybody still holds the plan.
+/// Waits for what is still on its way from the workers; `None` if nobody holds it.
+pub async fn metrics(number: u64) -> Option<Result<String>> {
+    let numbered = PLANS.lock().get(&number).and_then(Weak::upgrade)?;
+    Some(inspect::metrics(&numbered.plan).await)
+}
+
 /// The number in a [`DistributedQueryExec::label`], wherever it stands in `text`.
 pub fn number_in(text: &str) -> Option<u64> {
     let after = text.split_once(NAME)?.1.strip_prefix(": plan=")?;
@@ -117,7 +126,8 @@ pub fn held() -> usize {
     PLANS.lock().len()
 }
 
-/// `context` with the session's settings and functions in the headers of every request to a worker.
+/// `context` with the session's settings, functions and object stores in the headers of every request to a worker, and
+/// with the worker of this process, if the cluster has one.
 fn with_headers(context: &TaskContext, functions: &Functions) -> Result<TaskContext> {
     let mut config = context.session_config().clone();
     let mut headers = HeaderMap::new();
@@ -127,6 +137,15 @@ fn with_headers(context: &TaskContext, functions: &Functions) -> Result<TaskCont
     );
     if let Some(value) = functions.to_header()? {
         headers.insert(&FUNCTIONS_HEADER, value);
+    }
+    if let Some(cluster) = config.get_extension::<Cluster>() {
+        cluster.check_process()?;
+        if let Some(value) = cluster.spec.object_stores.to_header()? {
+            headers.insert(&STORES_HEADER, value);
+        }
+        if let Some(worker) = local::among(&cluster.members().get_urls()?) {
+            config.set_distributed_local_worker_context(worker);
+        }
     }
     config.set_distributed_passthrough_headers(headers)?;
     Ok(TaskContext::new(

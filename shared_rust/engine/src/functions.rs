@@ -16,8 +16,11 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, ScalarUDF, WindowUDF};
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+use datafusion_proto::protobuf::LogicalExprNode;
+use datafusion_proto::protobuf::logical_expr_node::ExprType;
+use datafusion_proto::protobuf::window_expr_node::WindowFunction;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use prost::Message;
 
@@ -183,6 +186,42 @@ impl Functions {
             .map_err(|e| exec_datafusion_err!("The functions of the request cannot be read: {e}"))
     }
 
+    /// The functions that `calls` call: expressions in protobuf, base64.
+    pub fn from_calls(calls: &[String]) -> Result<Self> {
+        let entries = calls
+            .iter()
+            .map(|call| called(call))
+            .collect::<Result<_>>()?;
+        Ok(Self { entries })
+    }
+
+    /// The functions themselves, to be registered in many sessions. They must come from this process's own user.
+    pub fn resolve(&self, codec: &dyn PhysicalExtensionCodec) -> Result<Decoded> {
+        let mut decoded = Decoded::default();
+        for Function {
+            kind,
+            name,
+            definition,
+        } in &self.entries
+        {
+            if definition.is_empty() {
+                return exec_err!(
+                    "The function '{name}' cannot be registered on the worker: expected one written in Python"
+                );
+            }
+            match *kind {
+                SCALAR => decoded.scalar.push(codec.try_decode_udf(name, definition)?),
+                AGGREGATE => decoded
+                    .aggregate
+                    .push(codec.try_decode_udaf(name, definition)?),
+                _ => decoded
+                    .window
+                    .push(codec.try_decode_udwf(name, definition)?),
+            }
+        }
+        Ok(decoded)
+    }
+
     /// Registers the functions in a worker's session. `allowed` says whether definitions may be decoded.
     pub fn register(
         &self,
@@ -224,6 +263,53 @@ impl Functions {
         }
         Ok(())
     }
+}
+
+/// Functions that are ready to be registered.
+#[derive(Debug, Clone, Default)]
+pub struct Decoded {
+    scalar: Vec<Arc<ScalarUDF>>,
+    aggregate: Vec<Arc<AggregateUDF>>,
+    window: Vec<Arc<WindowUDF>>,
+}
+
+impl Decoded {
+    /// Registers them in `state`.
+    pub fn register(&self, state: &mut SessionState) -> Result<()> {
+        for function in &self.scalar {
+            state.register_udf(Arc::clone(function))?;
+        }
+        for function in &self.aggregate {
+            state.register_udaf(Arc::clone(function))?;
+        }
+        for function in &self.window {
+            state.register_udwf(Arc::clone(function))?;
+        }
+        Ok(())
+    }
+}
+
+fn called(call: &str) -> Result<Function> {
+    let unreadable = |e: &dyn std::fmt::Display| {
+        exec_datafusion_err!("A function to register on the worker cannot be read: {e}")
+    };
+    let bytes = BASE64_STANDARD.decode(call).map_err(|e| unreadable(&e))?;
+    let node = LogicalExprNode::decode(bytes.as_slice()).map_err(|e| unreadable(&e))?;
+    let (kind, name, definition) = match node.expr_type {
+        Some(ExprType::ScalarUdfExpr(e)) => (SCALAR, e.fun_name, e.fun_definition),
+        Some(ExprType::AggregateUdfExpr(e)) => (AGGREGATE, e.fun_name, e.fun_definition),
+        Some(ExprType::WindowExpr(e)) => match e.window_function {
+            Some(WindowFunction::Udwf(name)) => (WINDOW, name, e.fun_definition),
+            Some(WindowFunction::Udaf(name)) => (AGGREGATE, name, e.fun_definition),
+            None => return Err(unreadable(&"it names no function")),
+        },
+        _ => return Err(unreadable(&"it is not the call of a function")),
+    };
+    Ok(Function {
+        kind,
+        name,
+        definition: definition.unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]

@@ -11,11 +11,12 @@
 //! | [`membership`] | which workers exist right now |
 //! | [`security`] | TLS, bearer token |
 //! | [`channel`] | connections to workers |
-//! | [`settings`], [`functions`] | session options and the user's functions on their way to the workers |
+//! | [`settings`], [`functions`], [`stores`] | session options, the user's functions and object stores on their way to the workers |
 //! | [`session`] | a session that plans distributed queries |
 //! | [`planner`], [`guard`] | distributing a plan, or saying why not |
 //! | [`exec`], [`inspect`] | the executable plan and what can be told about it |
 //! | [`worker`] | the server side |
+//! | [`local`] | a coordinator that is a worker too |
 
 pub mod channel;
 pub mod exec;
@@ -23,6 +24,7 @@ pub mod fingerprint;
 pub mod functions;
 pub mod guard;
 pub mod inspect;
+pub mod local;
 pub mod membership;
 pub mod planner;
 pub mod security;
@@ -30,6 +32,7 @@ pub mod session;
 pub mod settings;
 pub mod spec;
 pub mod status;
+pub mod stores;
 pub mod worker;
 
 pub use session::{Cluster, install, install_state};

@@ -13,6 +13,7 @@ use datafusion_distributed::WorkerResolver;
 use parking_lot::Mutex;
 use url::Url;
 
+use crate::channel::is_loopback;
 use crate::spec::{ClusterSpec, parse_worker_url};
 
 /// A function that names the workers, for example one written in Python.
@@ -70,14 +71,8 @@ impl Membership {
 
     /// Whether every member known now lives on this machine's loopback interface.
     pub fn is_loopback(&self) -> bool {
-        let on_loopback = |url: &Url| match url.host() {
-            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-            Some(url::Host::Domain(name)) => name == "localhost",
-            None => false,
-        };
         self.get_urls()
-            .is_ok_and(|urls| urls.iter().all(on_loopback))
+            .is_ok_and(|urls| urls.iter().all(is_loopback))
     }
 
     fn ask(&self) -> Result<Vec<Url>> {

@@ -16,13 +16,16 @@ use datafusion::logical_expr::{Explain, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use datafusion_distributed::{DistributedConfig, SessionStateBuilderExt, display_plan_ascii};
+use datafusion_distributed::{
+    DistributedConfig, SessionStateBuilderExt, WorkerResolver, display_plan_ascii,
+};
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
 
 use crate::exec::DistributedQueryExec;
 use crate::functions;
 use crate::guard::{self, Decision};
 use crate::inspect::is_distributed;
+use crate::session::Cluster;
 
 type SharedPlanner = Arc<dyn QueryPlanner + Send + Sync>;
 
@@ -86,10 +89,9 @@ impl EnginePlanner {
             }
         };
         if !is_distributed(&distributed) {
-            let reason = "every scan is small enough for one task (distributed.file_scan_config_bytes_per_partition)";
             return Ok(Planned {
                 plan: local,
-                local_because: Some(reason.into()),
+                local_because: Some(one_task(session)?),
             });
         }
         let functions = functions::collect(logical, &self.codecs)?;
@@ -144,6 +146,9 @@ impl QueryPlanner for EnginePlanner {
         logical: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(cluster) = session.config().get_extension::<Cluster>() {
+            cluster.check_process()?;
+        }
         if let LogicalPlan::Explain(explain) = logical {
             return self.explain(logical, explain, session).await;
         }
@@ -159,6 +164,26 @@ impl QueryPlanner for EnginePlanner {
             None => Ok(planned.plan),
         }
     }
+}
+
+/// Why datafusion-distributed left a plan in one piece.
+fn one_task(session: &dyn Session) -> Result<String> {
+    let cluster = session.config().get_extension::<Cluster>();
+    let workers = cluster.map_or(Ok(0), |cluster| {
+        cluster.members().get_urls().map(|urls| urls.len())
+    })?;
+    let most =
+        DistributedConfig::from_config_options(session.config().options())?.max_tasks_per_stage;
+    Ok(if workers == 1 {
+        "the cluster has one worker, and a stage of one task is not worth a journey: add a worker"
+            .into()
+    } else if most == 1 {
+        "distributed.max_tasks_per_stage is 1, and a stage of one task is not worth a journey"
+            .into()
+    } else {
+        "every scan is small enough for one task (distributed.file_scan_config_bytes_per_partition)"
+            .into()
+    })
 }
 
 /// Strictness is about data: `SELECT 1` and DDL have nothing to distribute.

@@ -1,9 +1,10 @@
 //! A session that plans distributed queries.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{DistributedConfig, DistributedExt, SessionStateBuilderExt};
@@ -13,6 +14,7 @@ use crate::channel::Channels;
 use crate::membership::{Callback, Membership};
 use crate::planner::EnginePlanner;
 use crate::spec::ClusterSpec;
+use crate::stores::{self, Opened};
 
 /// A cluster as sessions hold it: one object per description, so that contexts made from the same configuration
 /// share connections.
@@ -21,6 +23,9 @@ pub struct Cluster {
     pub spec: ClusterSpec,
     members: Membership,
     channels: Channels,
+    process: u32,
+    stores: Opened,
+    environment: OnceLock<Arc<RuntimeEnv>>,
 }
 
 impl fmt::Debug for Cluster {
@@ -38,6 +43,9 @@ impl Cluster {
         let cluster = Self {
             members: Membership::new(&spec, callback)?,
             channels: Channels::new(&spec)?,
+            process: std::process::id(),
+            stores: spec.object_stores.open()?,
+            environment: OnceLock::new(),
             spec,
         };
         // An option that the engine does not know is found here, where the user can see which call was wrong.
@@ -48,6 +56,34 @@ impl Cluster {
     /// The members.
     pub fn members(&self) -> &Membership {
         &self.members
+    }
+
+    /// The environment for sessions that have none of their own: `shared`, or one of this cluster's own when it has
+    /// object stores, since what is cached of a file belongs to the credentials it was read with.
+    pub fn environment(&self, shared: &Arc<RuntimeEnv>) -> Result<Arc<RuntimeEnv>> {
+        if self.stores.is_empty() {
+            return Ok(Arc::clone(shared));
+        }
+        if let Some(own) = self.environment.get() {
+            return Ok(Arc::clone(own));
+        }
+        let own = stores::environment(&self.stores, shared)?;
+        Ok(Arc::clone(self.environment.get_or_init(|| own)))
+    }
+
+    /// Refuses a process that was forked from the one that made this cluster: the threads that serve its connections
+    /// did not come along, and a query would wait for them for ever.
+    pub fn check_process(&self) -> Result<()> {
+        let here = std::process::id();
+        if here == self.process {
+            return Ok(());
+        }
+        exec_err!(
+            "This distributed session was made in process {} and is used in process {here}, which was forked from it: \
+             threads and connections do not survive a fork. Make a session in the process that uses it, or start \
+             processes with the 'spawn' or 'forkserver' method",
+            self.process
+        )
     }
 
     /// `config`, such that a session built from it by [`install`] uses this cluster, and `SET distributed.*` works.
@@ -114,6 +150,12 @@ pub fn install(
         return Ok(builder);
     };
 
+    if !cluster.stores.is_empty() {
+        stores::register(
+            &cluster.stores,
+            builder.runtime_env().get_or_insert_default(),
+        );
+    }
     let previous = std::mem::take(builder.query_planner());
     let mut builder = builder
         .with_distributed_worker_resolver(cluster.members.clone())

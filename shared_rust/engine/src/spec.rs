@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::security::ClientSecurity;
+use crate::stores::Stores;
 
 /// How a session reaches its workers, and what it may ask of them. The Python side sends it as JSON.
 #[derive(Debug, Clone, Deserialize)]
@@ -38,6 +39,8 @@ pub struct ClusterSpec {
     pub strict: bool,
     /// Refuse workers whose build differs from this one.
     pub expect_fingerprint: bool,
+    /// Object stores of the session, open on the coordinator and on the workers.
+    pub object_stores: Stores,
 }
 
 impl Default for ClusterSpec {
@@ -56,6 +59,7 @@ impl Default for ClusterSpec {
             allow_python_udfs: false,
             strict: false,
             expect_fingerprint: true,
+            object_stores: Stores::default(),
         }
     }
 }
@@ -83,6 +87,7 @@ impl ClusterSpec {
                 );
             }
         }
+        spec.object_stores.check()?;
         spec.urls()?;
         Ok(spec)
     }

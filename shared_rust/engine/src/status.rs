@@ -38,6 +38,9 @@ pub struct Counters {
     started: Instant,
     /// Tasks received.
     pub tasks_started: AtomicU64,
+    /// Of those, tasks of a coordinator in the same process. The engine does not tell when one ends, so they count as
+    /// finished from the start.
+    pub tasks_in_process: AtomicU64,
     /// Tasks whose coordinator has closed the channel.
     pub tasks_finished: AtomicU64,
     /// Requests answered with an error.
@@ -53,6 +56,7 @@ impl Default for Counters {
         Self {
             started: Instant::now(),
             tasks_started: AtomicU64::default(),
+            tasks_in_process: AtomicU64::default(),
             tasks_finished: AtomicU64::default(),
             requests_failed: AtomicU64::default(),
             streams: AtomicU64::default(),
@@ -71,6 +75,7 @@ impl Counters {
             "build": build_info(),
             "uptime_s": self.started.elapsed().as_secs_f64(),
             "tasks_started": started,
+            "tasks_in_process": get(&self.tasks_in_process),
             "tasks_finished": finished,
             "tasks_running": started.saturating_sub(finished),
             "requests_failed": get(&self.requests_failed),

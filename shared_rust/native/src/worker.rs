@@ -9,7 +9,7 @@ use df_strategies_engine::fingerprint::build_info;
 use df_strategies_engine::security::ClientSecurity;
 use df_strategies_engine::spec::parse_worker_url;
 use df_strategies_engine::status;
-use df_strategies_engine::worker::{BoundWorker, WorkerOptions};
+use df_strategies_engine::worker::{BoundWorker, Prepared, WorkerOptions};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
             )
         })?;
     let options = WorkerOptions::from_json(&arguments.options)?;
-    let worker = BoundWorker::bind(host, port, options, None).await?;
+    let worker = BoundWorker::bind(host, port, options, None, Prepared::default()).await?;
     let url = worker.url().to_string();
     let ready = json!({
         "url": url.trim_end_matches('/'),

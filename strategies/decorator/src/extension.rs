@@ -20,6 +20,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::function::HostFunctionCodec;
 use crate::handle::HandleCodec;
 use crate::hydrate::TableCodec;
+use crate::options::SessionOptions;
 use crate::planner::HostPlanner;
 
 /// Distributed execution as an extension bundle of a stock session.
@@ -29,7 +30,7 @@ use crate::planner::HostPlanner;
 ///     resolver: Callable that names the workers, instead of a list in `spec`.
 #[pyclass(frozen, subclass, module = "datafusion_decorator")]
 pub struct DistributedExtension {
-    cluster: Arc<Cluster>,
+    pub(crate) cluster: Arc<Cluster>,
 }
 
 #[pymethods]
@@ -58,17 +59,18 @@ impl DistributedExtension {
             .call((), Some(&arguments))
     }
 
-    fn __datafusion_session_planner__<'py>(
+    /// The planner of one session, whose options can be changed later on.
+    fn planner<'py>(
         &self,
         py: Python<'py>,
         ctx: Bound<'py, PyAny>,
-        _fallback: Bound<'py, PyAny>,
+        options: &SessionOptions,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let logical = ffi_logical_codec_from_pycapsule(ctx.clone(), Some(&ctx))?;
         let physical = physical_codec(&ctx, self.cluster.spec.allow_python_udfs)?;
         let logical_codec: Arc<dyn LogicalExtensionCodec> = (&logical).into();
         let planner = HostPlanner {
-            cluster: Arc::clone(&self.cluster),
+            options: options.share(),
             logical_codec,
             physical_codec: physical,
         };

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -77,6 +77,12 @@ impl<T: ?Sized> Default for Aside<T> {
 impl<T: ?Sized> Aside<T> {
     pub fn put(&self, thing: Arc<T>) -> u64 {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.put_as(number, thing);
+        number
+    }
+
+    /// Puts a thing aside that has a number already.
+    pub fn put_as(&self, number: u64, thing: Arc<T>) {
         let mut waiting = self.waiting.lock();
         let (things, order) = &mut *waiting;
         things.insert(number, thing);
@@ -86,7 +92,6 @@ impl<T: ?Sized> Aside<T> {
         {
             things.remove(&oldest);
         }
-        number
     }
 
     pub fn take(&self, number: u64) -> Option<Arc<T>> {
@@ -106,24 +111,64 @@ impl<T: ?Sized> Aside<T> {
 
 /// A finished plan of this side, as the host holds it: no children to look into, executed with this side's context.
 pub struct HandleExec {
+    number: u64,
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     label: String,
+    sent: AtomicBool,
 }
 
+/// Name of a plan that runs on the coordinator alone, so that nobody takes it for a distributed one.
+const LOCAL_NAME: &str = "LocalQueryExec";
+
+/// Every handle that anybody holds.
+static HELD: LazyLock<Mutex<HashMap<u64, Weak<HandleExec>>>> = LazyLock::new(Mutex::default);
+
 impl HandleExec {
-    pub fn new(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Self {
-        // Through FFI the name is all that a plan shows of itself, so it carries the number to look the plan up with.
-        let label = match plan.downcast_ref::<DistributedQueryExec>() {
+    pub fn new(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Arc<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Through FFI the name is all that a plan shows of itself, so it carries the numbers to look the plan up with.
+        let what = match plan.downcast_ref::<DistributedQueryExec>() {
             Some(distributed) => distributed.label().to_string(),
-            None => plan.name().to_string(),
+            None => format!("{LOCAL_NAME}: {}", plan.name()),
         };
-        Self {
+        let handle = Arc::new(Self {
+            number,
             plan,
             context,
-            label,
-        }
+            label: format!("{what}, {HANDLE}{number}"),
+            sent: AtomicBool::new(false),
+        });
+        HELD.lock().insert(number, Arc::downgrade(&handle));
+        handle
     }
+
+    /// The handle in what the host displays of a plan.
+    pub fn in_text(text: &str) -> Option<Arc<Self>> {
+        find(number_in(text)?)
+    }
+}
+
+impl Drop for HandleExec {
+    fn drop(&mut self) {
+        HELD.lock().remove(&self.number);
+    }
+}
+
+fn find(number: u64) -> Option<Arc<HandleExec>> {
+    HELD.lock().get(&number).and_then(Weak::upgrade)
+}
+
+/// What stands before a handle's number in its label.
+const HANDLE: &str = "handle=";
+
+fn number_in(text: &str) -> Option<u64> {
+    let after = text.split_once(HANDLE)?.1;
+    after
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 impl fmt::Debug for HandleExec {
@@ -179,7 +224,6 @@ impl ExecutionPlan for HandleExec {
 }
 
 static WAITING: LazyLock<Aside<HandleExec>> = LazyLock::new(Aside::default);
-static ALIVE: LazyLock<Mutex<HashMap<u64, Weak<HandleExec>>>> = LazyLock::new(Mutex::default);
 
 /// Encodes [`HandleExec`] as a number. A plan that is still held can be decoded again and again.
 #[derive(Debug)]
@@ -194,14 +238,12 @@ impl PhysicalExtensionCodec for HandleCodec {
         _converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let number = decode_number(payload, "plan")?;
-        let fresh = WAITING.take(number);
-        let mut alive = ALIVE.lock();
-        if let Some(plan) = fresh.or_else(|| alive.get(&number).and_then(Weak::upgrade)) {
-            alive.insert(number, Arc::downgrade(&plan));
-            return Ok(plan);
+        match WAITING.take(number).or_else(|| find(number)) {
+            Some(plan) => Ok(plan),
+            None => {
+                exec_err!("This plan of a distributed session is gone: plan the query again")
+            }
         }
-        alive.remove(&number);
-        exec_err!("This plan of a distributed session is gone: plan the query again")
     }
 
     fn try_encode(
@@ -214,13 +256,11 @@ impl PhysicalExtensionCodec for HandleCodec {
         let Ok(plan) = any.downcast::<HandleExec>() else {
             return exec_err!("{} is not a plan of a distributed session", node.name());
         };
-        let mut alive = ALIVE.lock();
-        alive.retain(|_, plan| plan.strong_count() > 0);
-        let known = alive
-            .iter()
-            .find(|(_, held)| std::ptr::eq(held.as_ptr(), Arc::as_ptr(&plan)))
-            .map(|(n, _)| *n);
-        encode_number(known.unwrap_or_else(|| WAITING.put(plan)), buffer);
+        encode_number(plan.number, buffer);
+        // Nobody holds a plan between its planning and the first time the host decodes it.
+        if !plan.sent.swap(true, Ordering::Relaxed) {
+            WAITING.put_as(plan.number, plan);
+        }
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! The query planner that the host calls.
 
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::Result;
+use datafusion::common::{Result, not_impl_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -13,10 +15,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
-use df_strategies_engine::{Cluster, install, settings};
+use datafusion_python_util::get_tokio_runtime;
+use df_strategies_engine::{install, settings};
 
 use crate::handle::HandleExec;
 use crate::hydrate::hydrate;
+use crate::options::SessionOptions;
 
 /// One environment for all queries: with a fresh one each query would read every Parquet footer and listing again,
 /// which made a whole TPC-H suite 14 % slower.
@@ -24,7 +28,7 @@ static RUNTIME: LazyLock<Arc<RuntimeEnv>> = LazyLock::new(Arc::default);
 
 /// Plans the host's queries on this side.
 pub struct HostPlanner {
-    pub cluster: Arc<Cluster>,
+    pub options: SessionOptions,
     pub logical_codec: Arc<dyn LogicalExtensionCodec>,
     pub physical_codec: Arc<dyn PhysicalExtensionCodec>,
 }
@@ -32,7 +36,7 @@ pub struct HostPlanner {
 impl std::fmt::Debug for HostPlanner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HostPlanner")
-            .field("cluster", &self.cluster)
+            .field("cluster", self.options.cluster())
             .finish()
     }
 }
@@ -40,15 +44,28 @@ impl std::fmt::Debug for HostPlanner {
 impl HostPlanner {
     /// A session of this side with the host's settings.
     fn state(&self, host: &dyn Session) -> Result<SessionState> {
+        let cluster = self.options.cluster();
+        cluster.check_process()?;
         let mut config = SessionConfig::new();
         for (key, value) in settings::changed(host.config_options()) {
             config.options_mut().set(&key, &value)?;
         }
         let builder = SessionStateBuilder::new()
-            .with_config(self.cluster.describe_in(config)?)
-            .with_runtime_env(Arc::clone(&RUNTIME))
+            .with_config(self.options.describe_in(config)?)
+            .with_runtime_env(cluster.environment(&RUNTIME)?)
             .with_default_features();
         Ok(install(builder, vec![Arc::clone(&self.physical_codec)])?.build())
+    }
+
+    async fn plan(&self, plan: &LogicalPlan, host: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let state = self.state(host)?;
+        refuse_changes(plan)?;
+        let plan = hydrate(plan, host, Arc::clone(&self.logical_codec), &state).await?;
+        let physical = state
+            .query_planner()
+            .create_physical_plan(&plan, &state)
+            .await?;
+        Ok(HandleExec::new(physical, state.task_ctx()))
     }
 }
 
@@ -59,12 +76,34 @@ impl QueryPlanner for HostPlanner {
         plan: &LogicalPlan,
         host: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let state = self.state(host)?;
-        let plan = hydrate(plan, host, Arc::clone(&self.logical_codec), &state).await?;
-        let physical = state
-            .query_planner()
-            .create_physical_plan(&plan, &state)
-            .await?;
-        Ok(Arc::new(HandleExec::new(physical, state.task_ctx())))
+        InRuntime(Box::pin(self.plan(plan, host))).await
+    }
+}
+
+/// A future that finds this library's runtime wherever it is polled. The host polls planning from its own threads, which
+/// know another copy of tokio; listing the files of an object store needs timers and tasks of this one.
+struct InRuntime<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for InRuntime<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _entered = get_tokio_runtime().handle().enter();
+        self.0.as_mut().poll(cx)
+    }
+}
+
+/// A table of the host changes at the host's side, below which nothing can be distributed from here: such a plan would
+/// run on one node, and nobody would see it. The Python layer never sends one.
+fn refuse_changes(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Explain(explain) => refuse_changes(&explain.plan),
+        LogicalPlan::Analyze(analyze) => refuse_changes(&analyze.input),
+        LogicalPlan::Dml(change) => not_impl_err!(
+            "{} cannot run through this handle of a distributed session: use the context that distributed(...) or \
+             with_extensions(...) returned, and a plain statement instead of EXECUTE",
+            change.op.name()
+        ),
+        _ => Ok(()),
     }
 }

@@ -12,12 +12,16 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Constraints, Result, internal_datafusion_err};
 use datafusion::config::Extensions;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{
+    SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
+};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
 
 /// A table of the host.
@@ -86,7 +90,26 @@ fn plain_state(session: &dyn Session) -> Result<SessionState> {
         .cloned()
         .ok_or_else(|| internal_datafusion_err!("the session is not a SessionState"))?;
     *state.config_mut() = plain(session.config());
-    Ok(state)
+    // A view that hides its query plans it with what it is given; the distributed planner needs the options left out.
+    Ok(SessionStateBuilder::new_from_existing(state)
+        .with_query_planner(Arc::new(LocalPlanner))
+        .build())
+}
+
+#[derive(Debug)]
+struct LocalPlanner;
+
+#[async_trait]
+impl QueryPlanner for LocalPlanner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default()
+            .create_physical_plan(plan, session)
+            .await
+    }
 }
 
 /// A plan of the host, executed without the options of extensions. A leaf: what lies below belongs to the host.

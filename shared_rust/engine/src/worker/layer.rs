@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use tonic::body::Body;
 use tonic::codegen::Body as HttpBody;
 use tower::{Layer, Service};
@@ -17,6 +17,9 @@ use crate::status::Counters;
 /// One call of this method is one task.
 const TASK_METHOD: &str = "CoordinatorChannel";
 const STREAM_METHOD: &str = "ExecuteTask";
+
+/// Marks tasks that came through the network and are counted here; the others come from this process.
+pub(super) static REMOTE_HEADER: HeaderName = HeaderName::from_static("x-df-strategies-remote");
 
 #[derive(Clone)]
 pub(super) struct GateLayer {
@@ -81,7 +84,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         if !self.gate.admits(request.headers()) {
             self.gate
                 .counters
@@ -93,11 +96,13 @@ where
             );
         }
         let counters = Arc::clone(&self.gate.counters);
-        let path = request.uri().path();
-        let is_task = path.ends_with(TASK_METHOD);
+        let is_task = request.uri().path().ends_with(TASK_METHOD);
         if is_task {
+            request
+                .headers_mut()
+                .insert(&REMOTE_HEADER, HeaderValue::from_static("1"));
             counters.tasks_started.fetch_add(1, Ordering::Relaxed);
-        } else if path.ends_with(STREAM_METHOD) {
+        } else if request.uri().path().ends_with(STREAM_METHOD) {
             counters.streams.fetch_add(1, Ordering::Relaxed);
         }
         // Dropped at the end of the answer, also when the request is cancelled half-way.

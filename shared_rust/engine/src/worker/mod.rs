@@ -6,11 +6,13 @@
 mod layer;
 mod sessions;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::{DataFusionError, Result, config_datafusion_err, exec_datafusion_err};
+use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion_distributed::Worker;
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
@@ -21,11 +23,14 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use url::Url;
 
-use crate::channel::WINDOWS;
+use crate::channel::{Channels, WINDOWS};
 use crate::fingerprint::build_info;
-use crate::functions::MAX_HEADER;
+use crate::functions::{Decoded, Functions, MAX_HEADER};
+use crate::local::Listed;
 use crate::security::ServerSecurity;
+use crate::spec::ClusterSpec;
 use crate::status::{Counters, StatusService};
+use crate::stores::{Environments, Stores};
 use layer::GateLayer;
 use sessions::WorkerSessions;
 
@@ -41,6 +46,8 @@ pub struct WorkerOptions {
     pub tls_key: Option<String>,
     /// PEM text of the authority that signed the clients' certificates; implies mutual TLS.
     pub tls_client_ca: Option<String>,
+    /// PEM text of the authority that signed the other workers' certificates; `tls_client_ca` by default.
+    pub tls_ca: Option<String>,
     /// Listen beyond loopback without a token or mutual TLS.
     pub insecure: bool,
     /// Unpickle Python functions that clients send. Whoever reaches the worker can then run any code in it.
@@ -62,6 +69,7 @@ impl Default for WorkerOptions {
             tls_cert: None,
             tls_key: None,
             tls_client_ca: None,
+            tls_ca: None,
             insecure: false,
             allow_python_udfs: false,
             memory_limit: None,
@@ -100,6 +108,20 @@ impl WorkerOptions {
         }
     }
 
+    /// How this worker reaches others: stages of one query stream to each other. It presents what it has itself, since
+    /// workers of one cluster share a token and an authority.
+    fn peers(&self) -> Result<Channels> {
+        let ca = self.tls_ca.clone().or_else(|| self.tls_client_ca.clone());
+        let own = |text: &Option<String>| ca.as_ref().and(text.clone());
+        Channels::new(&ClusterSpec {
+            token: self.token.clone(),
+            tls_cert: own(&self.tls_cert),
+            tls_key: own(&self.tls_key),
+            tls_ca: ca,
+            ..ClusterSpec::default()
+        })
+    }
+
     fn runtime(&self) -> Result<Arc<RuntimeEnv>> {
         let mut builder = RuntimeEnvBuilder::new();
         if let Some(bytes) = self.memory_limit {
@@ -107,6 +129,52 @@ impl WorkerOptions {
         }
         builder.build_arc()
     }
+}
+
+/// What a worker's set-up function prepared for every task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Setup {
+    /// Session options, by full key; what a request brings goes before.
+    pub settings: BTreeMap<String, String>,
+    /// Object stores open to every request.
+    pub object_stores: Stores,
+    /// Expressions in protobuf, base64, each a call of one function to register.
+    pub functions: Vec<String>,
+}
+
+impl Setup {
+    /// Parses JSON; the message names what is wrong.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let setup: Self = serde_json::from_str(text)
+            .map_err(|e| config_datafusion_err!("The worker's set-up is not valid: {e}"))?;
+        setup.object_stores.check()?;
+        let mut options = ConfigOptions::new();
+        for (key, value) in &setup.settings {
+            options.set(key, value).map_err(|e| {
+                config_datafusion_err!("Setting '{key}' of the worker's set-up: {e}")
+            })?;
+        }
+        Ok(setup)
+    }
+
+    /// Decodes the functions with `codec`. They come from this process's own user, so it may be one that unpickles,
+    /// whatever callers may send.
+    pub fn prepare(self, codec: &dyn PhysicalExtensionCodec) -> Result<Prepared> {
+        Ok(Prepared {
+            functions: Functions::from_calls(&self.functions)?.resolve(codec)?,
+            settings: self.settings.into_iter().collect(),
+            object_stores: self.object_stores,
+        })
+    }
+}
+
+/// A [`Setup`] that is ready for use.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    settings: Vec<(String, String)>,
+    object_stores: Stores,
+    functions: Decoded,
 }
 
 /// Decodes what the engine does not know itself.
@@ -123,7 +191,13 @@ pub struct BoundWorker {
 
 impl BoundWorker {
     /// Takes `host:port`; port 0 means any free one. Must run inside a tokio runtime.
-    pub async fn bind(host: &str, port: u16, options: WorkerOptions, codec: Codec) -> Result<Self> {
+    pub async fn bind(
+        host: &str,
+        port: u16,
+        options: WorkerOptions,
+        codec: Codec,
+        prepared: Prepared,
+    ) -> Result<Self> {
         let ip = resolve(host, port).await?;
         if !ip.ip().is_loopback() && !options.insecure && !options.security().is_protected() {
             return Err(config_datafusion_err!(
@@ -138,15 +212,21 @@ impl BoundWorker {
             ))
         })?;
         let address = listener.local_addr()?;
+        let counters: Arc<Counters> = Arc::default();
         let sessions = WorkerSessions {
+            registered: prepared.functions,
             codec,
             allow_python_udfs: options.allow_python_udfs,
+            settings: prepared.settings,
+            environments: Arc::new(Environments::new(prepared.object_stores)),
+            peers: options.peers()?,
+            counters: Arc::clone(&counters),
         };
         Ok(Self {
             listener,
             address,
             sessions,
-            counters: Arc::default(),
+            counters,
             options,
         })
     }
@@ -173,13 +253,13 @@ impl BoundWorker {
 
     /// Serves until `stop` is cancelled, then lets running tasks finish for the drain time and ends.
     pub async fn serve(self, stop: CancellationToken) -> Result<()> {
-        let security = self.options.security();
+        let (security, url) = (self.options.security(), self.url());
         let limit = self.options.max_message_bytes.unwrap_or(usize::MAX);
         let worker = Worker::from_session_builder(self.sessions)
             .with_version(build_info().fingerprint.clone())
-            .with_runtime_env(self.options.runtime()?)
-            .into_worker_server()
-            .max_decoding_message_size(limit);
+            .with_runtime_env(self.options.runtime()?);
+        let _listed = Listed::new(url, worker.clone());
+        let worker = worker.into_worker_server().max_decoding_message_size(limit);
         let mut server = Server::builder()
             .tcp_nodelay(true)
             .initial_stream_window_size(WINDOWS.0)

@@ -27,14 +27,17 @@ from .extension import DistributedExtension, distributed  # noqa: E402
 from .spec import ClusterOptions, DistributedOptions, DnsWorkers, WorkerResolver, Workers  # noqa: E402
 from .status import (  # noqa: E402
     BuildInfo,
+    OperatorMetrics,
     PlanInfo,
     WorkerStatus,
     build_info,
+    collect_metrics,
     explain_distributed,
     plan_info,
     worker_status,
 )
 from .worker import Worker, WorkerOptions  # noqa: E402
+from .worker_setup import WorkerSetup  # noqa: E402
 
 __version__ = _metadata.version("datafusion-decorator")
 
@@ -45,13 +48,16 @@ __all__ = [
     "DistributedOptions",
     "DnsWorkers",
     "LocalCluster",
+    "OperatorMetrics",
     "PlanInfo",
     "Worker",
     "WorkerOptions",
     "WorkerResolver",
+    "WorkerSetup",
     "WorkerStatus",
     "Workers",
     "build_info",
+    "collect_metrics",
     "distributed",
     "explain_distributed",
     "plan_info",

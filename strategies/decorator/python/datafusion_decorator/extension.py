@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from datafusion import SessionContext
 
 from . import _native
+from ._checks import store_options
+from ._host_stores import register_on_host
+from .session import decorate
 from .spec import build_spec
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ class DistributedExtension:
         """Describe the cluster; no worker is contacted yet."""
         spec, resolver = build_spec(workers, **options)
         self._native = _native.DistributedExtension(spec, resolver)
+        self._stores = store_options(options.get("object_stores") or {})
 
     def __datafusion_session_components__(self, ctx: SessionContext) -> SessionExtensionComponents:
         """Return the codecs that carry plans and tables between the host and the engine."""
@@ -54,13 +58,16 @@ class DistributedExtension:
         return components
 
     def __datafusion_session_planner__(self, ctx: SessionContext, fallback: Any) -> Any:
-        """Return the distributed planner around the session's own one.
+        """Return the distributed planner in place of the session's own one, and decorate the context.
 
         One setting of the session changes: see `SCALAR_SUBQUERY_SETTING`. It is the last thing done here, so that a
         failure before it leaves the session as it was.
         """
-        planner = self._native.__datafusion_session_planner__(ctx, fallback)
+        options = _native.SessionOptions(self._native)
+        planner = self._native.planner(ctx, options)
+        register_on_host(ctx, self._stores)
         ctx.sql(f"SET {SCALAR_SUBQUERY_SETTING} = false")
+        decorate(ctx, options)
         return planner
 
 

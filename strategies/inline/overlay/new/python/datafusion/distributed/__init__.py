@@ -26,14 +26,17 @@ from .spec import (
 )
 from .status import (
     BuildInfo,
+    OperatorMetrics,
     PlanInfo,
     WorkerStatus,
     build_info,
+    collect_metrics,
     explain_distributed,
     plan_info,
     worker_status,
 )
 from .worker import Worker, WorkerOptions
+from .worker_setup import WorkerSetup
 
 __all__ = [
     "BuildInfo",
@@ -41,13 +44,16 @@ __all__ = [
     "DistributedOptions",
     "DnsWorkers",
     "LocalCluster",
+    "OperatorMetrics",
     "PlanInfo",
     "Worker",
     "WorkerOptions",
     "WorkerResolver",
+    "WorkerSetup",
     "WorkerStatus",
     "Workers",
     "build_info",
+    "collect_metrics",
     "explain_distributed",
     "plan_info",
     "worker_status",
