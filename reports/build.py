@@ -16,6 +16,7 @@ from harness.provenance import ArmRecord, Manifest
 from harness.rundir import disk_errors, write_atomic
 from reports import tables
 from reports.api_diff import ApiSurface, build_api_surface
+from reports.blocks import figures_of, other_builds, trimmed
 from reports.criteria import Criteria
 from reports.decide import decide
 from reports.evidence import ArmFigures, CellFigures, Parts
@@ -41,6 +42,7 @@ from reports.packaging import Packaging, build_packaging
 from reports.release_lag import ReleaseLag, build_release_lag, load_lag
 from reports.shortest import static_diffs
 from reports.text import render_text
+from reports.usage import UsageRow, usage_rows
 
 FORMS = {
     "report.json": Report.to_json,
@@ -93,7 +95,7 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
     parts = _parts(summaries, rows, counts, sections)
     decision = decide(parts, criteria)
     headline = make_headline(arms, summaries, comparisons, decision, settings)
-    caveats = make_caveats(settings, noise, provenance, arms)
+    caveats = [*make_caveats(settings, noise, provenance, arms), *other_builds(inputs.extras, arms)]
     return Report(
         synthetic=manifest.command_line[:1] == [SYNTHETIC_MARK],
         headline=headline.model_copy(update={"caveats": caveats}),
@@ -111,7 +113,8 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         packaging=sections.packaging,
         release_lag=sections.release_lag,
         decision=decision,
-        blocks={name: inputs.extras[name] for name in BLOCK_NAMES if name in inputs.extras},
+        usage=sections.usage,
+        blocks={name: trimmed(name, inputs.extras[name]) for name in BLOCK_NAMES if name in inputs.extras},
         absent=sections.absent(),
     )
 
@@ -221,6 +224,10 @@ class _Sections:
         self.packaging: Packaging | None = (
             build_packaging(extras["packaging"], list(inputs.manifest.arms)) if "packaging" in extras else None
         )
+        rows = usage_rows(
+            inputs.samples, inputs.events, {name: arm.distributed for name, arm in inputs.manifest.arms.items()}
+        )
+        self.usage: list[UsageRow] | None = rows if any(row.queries or row.starts for row in rows) else None
         self.release_lag: ReleaseLag | None = build_release_lag(load_lag(), strategies) if strategies else None
         document = extras.get("api_surface") or {}
         scripts = {arm: diff.model_dump() for arm, diff in static_diffs(strategies).items()}
@@ -242,6 +249,8 @@ class _Sections:
         elif "api_surface" not in self.extras:
             why = missing.get("api_surface", "they were not asked for")
             found["api_surface"] = f"the public names were not read in this run ({why}); scripts are compared, not run"
+        if self.usage is None:
+            found["usage"] = "the run recorded no processor times, no memory and no starts"
         for name in BLOCK_NAMES:
             if name not in self.extras:
                 found[name] = missing.get(name, "not part of this run")
@@ -260,15 +269,8 @@ class _Sections:
             if table
             else None,
             conformance=conformance_counts(self.conformance, list(arms)) if self.conformance is not None else None,
-            **{name: _block_summary(self.extras.get(name)) for name in BLOCK_NAMES},
+            **{name: figures_of(self.extras.get(name)) for name in BLOCK_NAMES},
         )
-
-
-def _block_summary(block: Any) -> Any:
-    """What `summary` carries of a block: its `summary`, or its figures per arm, or all of it."""
-    if isinstance(block, Mapping):
-        return next((block[key] for key in ("summary", "arms") if key in block), block)
-    return block
 
 
 def conformance_counts(checks: Sequence[CheckRow], order: Sequence[str] = ()) -> dict[str, ConformanceCounts]:

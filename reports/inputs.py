@@ -31,6 +31,7 @@ class Inputs(NamedTuple):
     samples: list[Sample]
     extras: dict[str, Any]
     missing: dict[str, str]
+    events: list[dict[str, Any]]
 
 
 def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
@@ -53,7 +54,7 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
         found["surface_coverage"] = covered
     record = read_json(run_dir / RECORD) or {}
     missing = {part: str(entry["reason"]) for part, entry in record.get("parts", {}).items() if entry.get("reason")}
-    return Inputs(run.manifest(), run.samples(), found, missing)
+    return Inputs(run.manifest(), run.samples(), found, missing, run.events())
 
 
 def read_calibration(extras: Mapping[str, Any]) -> Calibration | None:

@@ -47,8 +47,9 @@ def _lines(report: Report) -> Iterator[str]:
     given = report.decision
     yield (
         f"Weights were drawn {given.draws:,} times from a Dirichlet distribution around those of "
-        f"`{given.weights_file}` (concentration {given.concentration:g}, seed {given.seed}). Below {given.threshold:.0%} of first places no "
-        "option is announced. A criterion without a figure counts as anything from worst to best."
+        f"`{given.weights_file}` (concentration {given.concentration:g}, seed {given.seed}). Below "
+        f"{given.threshold:.0%} of first places no option is announced. A criterion without a figure counts as "
+        "anything from worst to best."
     )
 
 

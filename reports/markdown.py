@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reports import words
-from reports.markdown_parts import api_lines, decision_lines, lag_lines, method_lines, packaging_lines, provenance_lines
+from reports.markdown_parts import (
+    api_lines,
+    block_lines,
+    decision_lines,
+    lag_lines,
+    method_lines,
+    packaging_lines,
+    provenance_lines,
+    usage_lines,
+)
 from reports.markdown_tools import details, table
 from reports.model import CheckRow, Comparison, QueryRow, Report
 
@@ -197,6 +206,8 @@ _SECTIONS: tuple[tuple[str, int, Callable[[Report], Iterable[str]]], ...] = (
     ("decision", 3, decision_lines),
     ("per-query tables", 5, _comparisons),
     ("cells that do not count", 4, _not_counting),
+    ("processor time and memory", 5, usage_lines),
+    ("generated queries and further results", 3, block_lines),
     ("conformance", 9, _conformance),
     ("API surface", 8, api_lines),
     ("packaging", 6, packaging_lines),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from reports import words
 from reports.api_diff import StrategySurface
+from reports.blocks import block_tables
 from reports.decision_model import AxisDecision
 from reports.markdown_tools import cell, code, details, table
 from reports.model import Report
@@ -158,6 +159,44 @@ def lag_lines(report: Report) -> Iterator[str]:
         f"{', '.join(map(str, lag.own_lag_observed))} days."
     )
     yield from details("<b>Release lag</b>", [intro, "", *table(head, rows)])
+
+
+def usage_lines(report: Report) -> Iterator[str]:
+    """Processor time, memory and start-up per arm."""
+    if report.usage is None:
+        yield f"**Processor time, memory, start-up**: none, {report.absent['usage']}."
+        return
+    head = ["arm", "coordinator CPU ms", "workers CPU ms", "queries", "coordinator peak", "largest worker peak"]
+    head += ["all, proportional", "start and import ms", "workers ready ms"]
+    rows = [
+        [
+            row.arm,
+            words.ms(row.coordinator_cpu_ms),
+            words.ms(row.worker_cpu_ms),
+            str(row.queries),
+            words.megabytes(row.coordinator_peak_bytes),
+            words.megabytes(row.worker_peak_bytes),
+            words.megabytes(row.pss_bytes),
+            words.ms(row.import_ms),
+            words.ms(row.cluster_ms),
+        ]
+        for row in report.usage
+    ]
+    lines = list(table(head, rows, right=tuple(range(1, len(head)))))
+    lines += ["", "CPU: medians per execution, summed over the queries. Memory is read in warm-ups only."]
+    lines += [f"- {row.arm}, {name}: {why}" for row in report.usage for name, why in row.reasons.items()]
+    yield from details("<b>Processor time, memory, start-up</b>", lines)
+
+
+def block_lines(report: Report) -> Iterator[str]:
+    """Generated queries, injected faults and whatever else was measured beside the run."""
+    for block in block_tables(report):
+        lines = list(table(["arm", *block.columns], block.rows)) if block.rows else ["The JSON form has it."]
+        lines += ["", words.sentence(block.note)] if block.note else []
+        for found in block.findings:
+            lines.append(f"- {found['arm']}: {cell(found['what'])}: {cell(found['reason'])}")
+        yield from details(f"<b>{block.title}</b>", lines)
+        yield ""
 
 
 def provenance_lines(report: Report) -> Iterator[str]:

@@ -20,6 +20,7 @@ from reports.api_diff import ApiSurface
 from reports.decision_model import Decision
 from reports.packaging import Packaging
 from reports.release_lag import ReleaseLag
+from reports.usage import UsageRow
 
 REPORT_SCHEMA_VERSION = 1
 """Version of report.json. History: 1 = first published form."""
@@ -275,6 +276,7 @@ class Report(Frozen):
     api_surface: ApiSurface | None = None
     packaging: Packaging | None = None
     release_lag: ReleaseLag | None = None
+    usage: list[UsageRow] | None = Field(default=None, description="Processor time, memory and start-up per arm")
     decision: Decision
     blocks: dict[str, JsonValue] = Field(default_factory=dict, description="Further results, shown as they are")
     absent: dict[str, str] = Field(default_factory=dict, description="Sections without content, and why")

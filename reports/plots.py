@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.model import Verdict, VerdictKind
@@ -21,6 +22,8 @@ from reports.model import Comparison, Report
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from reports.history import Night
 
 INK, MUTED, GOOD, BAD, WARN, NEUTRAL, BAND, ACCENT = (
     "#010101",
@@ -219,6 +222,52 @@ def release_timeline(report: Report) -> str | None:
         return _finish(
             figure, "release-lag", "Timeline: days from a DataFusion major to the engine and to datafusion-python"
         )
+
+
+def history(nights: Sequence[Night], arms: Sequence[str]) -> str | None:
+    """Geometric means over native, night by night; None without any. No line joins nights that cannot be compared."""
+    with _figure(9) as (figure, axes):
+        drawn = [_nights(axes, nights, arm, number) for number, arm in enumerate(arms)]
+        if not any(drawn):
+            return None
+        for place in _breaks(nights):
+            axes.axvline(place - 0.5, color=MUTED, linewidth=0.8, linestyle=":")
+        axes.axhline(1.0, color=MUTED, linewidth=1)
+        step = max(1, -(-len(nights) // 6))
+        shown = range(0, len(nights), step)
+        axes.set_xticks(list(shown), [nights[place].at[5:10] for place in shown])
+        axes.set_xlim(-0.5, len(nights) - 0.5)
+        axes.set_ylabel("time / native", fontsize=8)
+        axes.grid(visible=True, axis="y", color=BAND, linewidth=1)
+        axes.set_axisbelow(True)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False, labelcolor=INK)
+        scale = nights[0].scale_factor
+        return _finish(figure, f"history-{scale}", f"Line plot: time over native of each strategy by night, SF{scale}")
+
+
+def _breaks(nights: Sequence[Night]) -> list[int]:
+    """Places of nights that cannot be compared with the night before them."""
+    return [place for place in range(1, len(nights)) if nights[place].differences(nights[place - 1])]
+
+
+def _nights(axes: Axes, nights: Sequence[Night], arm: str, number: int) -> int:
+    """Draw one arm; returns on how many nights it has a ratio."""
+    colour = (INK, ACCENT, GOOD, BAD, WARN, MUTED)[number % 6]
+    look: Any = {"color": colour, "marker": SHAPES[number % len(SHAPES)], "markersize": 4, "linewidth": 1.2}
+    count, label = 0, arm
+    for first, last in pairwise([0, *_breaks(nights), len(nights)]):
+        found = [
+            (place, entry.geomean_vs_native)
+            for place in range(first, last)
+            if (entry := nights[place].arms.get(arm)) is not None and entry.geomean_vs_native is not None
+        ]
+        if not found:
+            continue
+        axes.plot([place for place, _ in found], [ratio.value for _, ratio in found], label=label, **look)
+        for place, ratio in found:
+            axes.plot([place, place], [ratio.low, ratio.high], color=colour, linewidth=1)
+        count, label = count + len(found), "_" + arm
+    return count
 
 
 def _time_axis(axes: Axes) -> None:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from reports import words
+from reports.blocks import block_tables
 from reports.model import Comparison, QueryCell, QueryRow, Report
 
 WIDTH = 118
@@ -38,6 +39,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _comparison(report, entry)
     yield from _noise(report)
     yield from _not_counting(report)
+    yield from _beside(report)
     yield from _decision(report)
 
 
@@ -124,6 +126,28 @@ def _not_counting(report: Report) -> Iterator[str]:
     yield f"=== Cells that do not count: {len(failing)} of {len(report.queries) * len(report.arms)} ==="
     for query, cell in failing:
         yield from _wrap(f"{cell.arm} {query}: {words.cell_note(cell)}", "  ")
+
+
+def _beside(report: Report) -> Iterator[str]:
+    """Checks and further results in figures."""
+    yield ""
+    yield "=== Checks and generated queries ==="
+    if report.summary.conformance is None:
+        yield from _wrap(f"conformance: none, {report.absent['conformance']}", "  ")
+    for arm, counts in (report.summary.conformance or {}).items():
+        other = ", ".join(
+            f"{getattr(counts, kind)} {kind}"
+            for kind in ("partial", "fail", "xfail", "crash", "timeout", "blocked")
+            if getattr(counts, kind)
+        )
+        rest = f" ({other})" if other else ""
+        musts = f"{counts.must_pass} of {counts.must_total} musts"
+        yield from _wrap(f"{arm}: {counts.passed} of {counts.total} checks pass, {musts}{rest}", "  ")
+    for block in block_tables(report):
+        yield f"  {block.title}"
+        for row in block.rows:
+            figures = ", ".join(f"{value} {name}" for name, value in zip(block.columns, row[1:], strict=True))
+            yield from _wrap(f"{row[0]}: {figures}", "    ")
 
 
 def _decision(report: Report) -> Iterator[str]:

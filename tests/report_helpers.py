@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.calibration import calibrate
-from harness.model import Phase, Reach, Sample, Status, Validation
+from harness.model import Phase, ProcessUse, Reach, Sample, Status, Validation
 from harness.provenance import ArmRecord, ConfigDifference, DataRecord, HostRecord, Manifest, SourceRecord
-from harness.rundir import MANIFEST, SAMPLES
+from harness.rundir import EVENTS, MANIFEST, SAMPLES
 from harness.settings import RunSettings
 
 RUN_SMALL = Path(__file__).parent / "fixtures" / "run_small"
@@ -106,9 +106,59 @@ def make_sample(arm: str, query: str, round_: int, sequence: int, phase: Phase =
         validation=answer if phase is Phase.WARMUP else Validation.NOT_VALIDATED,
         oracles={"duckdb": answer, "datafusion": answer} if phase is Phase.WARMUP else {},
         started_at=started,
+        processes=make_processes(arm, time, memory=phase is Phase.WARMUP),
         log=f"logs/{arm}/child.log",
         repro=f"df-strategies run --arms {arm} --queries {query} --rounds 1",
     )
+
+
+def make_processes(arm: str, time: float, *, memory: bool) -> tuple[ProcessUse, ...]:
+    """A coordinator and, unless the arm is single-node, two workers. Memory is read in warm-ups only."""
+    sizes = {"pss_bytes": 90_000_000, "rss_bytes": 120_000_000, "peak_rss_bytes": 150_000_000, "threads": 5}
+    roles = [("coordinator", 0)] if arm == "local" else [("coordinator", 0), ("worker", 0), ("worker", 1)]
+    return tuple(
+        ProcessUse(
+            role=role,  # type: ignore[arg-type]
+            index=index,
+            pid=1000 + index,
+            cpu_ms=round(time * (1.7 if arm == "local" else 0.6), 3),
+            cpu_window="query",
+            **(sizes if memory else {}),
+        )
+        for role, index in roles
+    )
+
+
+def make_events(arms: list[str]) -> list[dict[str, Any]]:
+    """The start of every arm."""
+    times = {"startup_ms": 700.0, "import_ms": 350.0, "context_ms": 20.0, "register_ms": 60.0}
+    return [
+        {"kind": "start", "at": "2026-01-02T03:04:05+00:00", "arm": arm, **times}
+        | {"cluster_ms": None if arm == "local" else 420.0}
+        for arm in arms
+    ]
+
+
+def make_generated() -> dict[str, Any]:
+    """Results of generated queries in the form of `generated_queries.json`, with one difference."""
+    counts = {"run": 200, "equal": 200, "distributed": 190, "mismatch": 0, "vacuous": 9, "seed": SEED}
+    return {
+        "schema_version": 1,
+        "settings": {"arms": ["inline", "external", "decorator"], "queries": 200, "seed": SEED},
+        "engine": {"inline": FINGERPRINT, "external": FINGERPRINT, "decorator": hashlib.sha256(b"other").hexdigest()},
+        "arms": {"inline": counts, "external": counts | {"equal": 199, "mismatch": 1}, "decorator": counts},
+        "findings": [
+            {
+                "arm": "external",
+                "verdict": "mismatch",
+                "signature": "mismatch: sum over an empty group",
+                "reason": "row 0, column s: expected NULL, got 0",
+                "seed": f"{SEED}/3/14",
+                "case": {"sql": "SELECT sum(a) AS s FROM t WHERE a < 0", "tables": [{"name": "t", "rows": [[1], [2]]}]},
+            }
+        ],
+        "stopped_because": "all 200 queries were run",
+    }
 
 
 def make_samples(arms: list[str], queries: list[str] = QUERIES, rounds: int = ROUNDS) -> list[Sample]:
@@ -330,6 +380,7 @@ def write_run(
     (folder / SAMPLES).write_text(
         "".join(sample.model_dump_json(exclude_defaults=True) + "\n" for sample in samples), encoding="utf-8"
     )
+    (folder / EVENTS).write_text("".join(json.dumps(event) + "\n" for event in make_events(list(manifest.arms))))
     for name, value in (extras or {}).items():
         (folder / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return folder
@@ -342,6 +393,7 @@ def write_small(folder: Path = RUN_SMALL) -> Path:
         "api_surface": make_api_surface(),
         "packaging": make_packaging(),
         "conformance": make_conformance(),
+        "generated_queries": make_generated(),
         "calibration": calibrate(suites=20, resamples=1000).model_dump(mode="json"),
     }
     if folder.exists():

@@ -48,7 +48,8 @@ def test_summary_has_the_paths_that_machines_read(report):
     assert set(summary["calibration"]) == {"aa_false_flag_rate", "power_20pct", "suite_ci_half_width"}
     kinds = {"pass", "partial", "fail", "xfail", "crash", "timeout", "blocked", "total", "must_pass", "must_total"}
     assert set(summary["conformance"]["decorator"]) == kinds
-    assert all(summary[name] is None for name in BLOCK_NAMES)
+    assert summary["generated_queries"]["external"]["mismatch"] == 1
+    assert all(summary[name] is None for name in BLOCK_NAMES if name != "generated_queries")
 
 
 def test_no_geometric_mean_where_valid_queries_differ(report):
@@ -80,3 +81,49 @@ def test_blocks_of_other_parts_reach_the_summary():
 
 def test_synthetic_runs_say_so_in_the_data(report):
     assert report.synthetic
+
+
+def test_blocks_leave_out_what_only_a_rerun_needs(report):
+    """The tables behind a generated query stay in the run directory: they are thousands of rows."""
+    (finding,) = report.blocks["generated_queries"]["findings"]
+    assert finding["case"] == {"sql": "SELECT sum(a) AS s FROM t WHERE a < 0"}
+    assert any("other builds of decorator" in caveat for caveat in report.headline.caveats)
+
+
+def test_usage_is_summed_over_queries_and_processes(report):
+    rows = {row.arm: row for row in report.usage}
+    local, inline = rows["local"], rows["inline"]
+    assert (local.worker_cpu_ms, inline.starts, inline.cluster_ms) == (None, 1, 420.0)
+    assert "no workers" in local.reasons["worker_cpu_ms"]
+    assert inline.worker_cpu_ms == pytest.approx(2 * inline.coordinator_cpu_ms, rel=1e-6), "two workers alike"
+    assert inline.coordinator_cpu_ms == pytest.approx(0.6 * inline.wall_ms, rel=1e-4)
+    assert (inline.pss_bytes, inline.threads) == (270_000_000, 15)
+    assert local.coordinator_peak_bytes == 150_000_000
+    assert inline.session_ms == 80.0
+
+
+def test_a_run_without_readings_says_so(tmp_path):
+    from report_helpers import make_manifest, make_samples, write_run
+
+    bare = [sample.model_copy(update={"processes": ()}) for sample in make_samples(["local", "native"])]
+    run = write_run(tmp_path / "run", bare, make_manifest(["local", "native"]))
+    (run / "events.jsonl").unlink()
+    report = make_report(run)
+    assert report.usage is None
+    assert "no processor times" in report.absent["usage"]
+
+
+def test_figures_of_blocks_become_tables():
+    from reports.blocks import block_tables
+
+    extras = {
+        "surface_coverage": {"inline": 0.973, "decorator": 1.0},
+        "faults": {"summary": {"inline": {"survived": 3, "typical ms": 12.34567}, "decorator": {"survived": None}}},
+        "peers": {"text": ["of", "another form"]},
+    }
+    found = {table.name: table for table in block_tables(make_report(RUN_SMALL, extras))}
+    assert found["surface_coverage"].rows == [["inline", "97.3%"], ["decorator", "100.0%"]]
+    assert found["faults"].columns == ["survived", "typical ms"]
+    assert found["faults"].rows == [["inline", "3", "12.35"], ["decorator", "none", "not told"]]
+    assert found["peers"].rows == []
+    assert "another form" in found["peers"].raw

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reports import plots, words
+from reports.blocks import block_tables
 from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
 from reports.shortest import ScriptDiff
@@ -24,6 +25,7 @@ CONTENTS = (
     ("gates", "Gates"),
     ("forest", "Time"),
     ("queries", "Queries"),
+    ("usage", "Cost"),
     ("conformance", "Conformance"),
     ("api", "API"),
     ("packaging", "Packaging"),
@@ -92,6 +94,7 @@ def render_html(report: Report) -> str:
         bases=_bases(report),
         lifecycle=_lifecycle(report),
         check_kinds=CHECK_KINDS,
+        blocks=block_tables(report),
         missing_blocks=[name for name in BLOCK_NAMES if name in report.absent],
         roles=ROLES,
         script_words=script_words,
