@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from arm_helpers import arm_file
@@ -17,9 +17,17 @@ def fixture_arm(folder: Path, name: str, factory: str = "stock", env: Mapping[st
     return load_arm(arm_file(folder, name, factory, env=env))
 
 
-def run_fixture(folder: Path, arm: Arm, **settings: object) -> FuzzResult:
-    """Run generated queries on a fixture arm."""
+def run_fixture(
+    folder: Path,
+    arm: Arm,
+    before: FuzzResult | None = None,
+    checkpoint: Callable[[FuzzResult], None] = lambda _: None,
+    **settings: object,
+) -> FuzzResult:
+    """Run generated queries on a fixture arm; `before` is a run to go on with."""
     oracle = fixture_arm(folder, "oracle")
     environments = {each.name: prepare(each, {}) for each in (arm, oracle)}
     given = {"arms": (arm.name,), "seed": 11, "queries": 40, "batch": 20, "shrinks": 0, **settings}
-    return run_fuzz(FuzzSettings.model_validate(given), [arm], oracle, environments)
+    return run_fuzz(
+        FuzzSettings.model_validate(given), [arm], oracle, environments, before=before, checkpoint=checkpoint
+    )

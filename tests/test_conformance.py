@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from harness.conformance import (
     select_checks,
     shape,
 )
+from harness.conformance.junit import render_junit
 from harness.conformance.model import AREAS
 from harness.conformance.registry import SCRIPTS, script_functions
 from harness.conformance.runner import judge, repro
@@ -166,6 +169,26 @@ def test_the_file_is_what_reports_read() -> None:
     assert done.problems == ["writes.copy_to on inline: fail: no file"]
 
 
+def test_the_junit_file_holds_every_outcome_and_whatever_else_fails() -> None:
+    results = [
+        result(Outcome.PASS), result(Outcome.FAIL, check="writes.copy_to", reason="no file \x00 <&>"),
+        result(Outcome.PARTIAL, arm="local", reason="half"), result(Outcome.XFAIL, check="stream.cost", reason="known"),
+        result(Outcome.CRASH, check="writes.copy_to", arm="local", reason="SIGSEGV"),
+        result(Outcome.BLOCKED, check="stream.cost", arm="local", reason="needs workers"),
+    ]  # fmt: skip
+    known = [Expected(check="stream.cost", arms=["local"], reason="a known limit of X")]
+    done = shape(checks_named("sources.csv", "writes.copy_to", "stream.cost"), results, known, {})
+    root = ET.fromstring(render_junit(done))  # noqa: S314 - our own text
+    counts = {suite.get("name"): [suite.get(k) for k in ("tests", "failures", "errors", "skipped")] for suite in root}
+    assert counts == {
+        "inline": ["3", "1", "0", "1"], "local": ["3", "0", "1", "1"], "expectations": ["1", "1", "0", "0"],
+    }  # fmt: skip
+    failed = root.find("./testsuite[@name='inline']/testcase[@name='copy_to']/failure")
+    assert failed is not None
+    assert "<&>" in (failed.text or "")
+    assert "df-strategies check --arm inline --check writes.copy_to" in (failed.text or "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -191,18 +214,44 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sources.csv" not in shown
 
 
-def test_a_whole_run_on_the_stock_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the command line to the file, with an interpreter in the place of a built environment."""
-    import sys
-
-    arm = tmp_path / "mine.toml"
+def stock_arm(folder: Path, name: str) -> Path:
+    arm = folder / f"{name}.toml"
     arm.write_text(
-        'schema = 1\nname = "mine"\ntitle = "mine"\nkind = "external"\ncapabilities = ["sql"]\n'
+        f'schema = 1\nname = "{name}"\ntitle = "{name}"\nkind = "external"\ncapabilities = ["sql"]\n'
         f'[environment]\nsource = "interpreter"\npython = "{sys.executable}"\n[driver]\nfactory = "stock"\n'
     )
-    out = tmp_path / "out" / "conformance.json"
+    return arm
+
+
+def test_outcomes_are_added_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check after check and arm after arm make the same file as all at once; a repeated check is replaced."""
+    out = tmp_path / "conformance.json"
+    one, two = ["--arm-file", str(stock_arm(tmp_path, "one"))], ["--arm-file", str(stock_arm(tmp_path, "two"))]
+    assert main(["check", *one, "--check", "sources.parquet_file", "--out", str(out)]) == 0
+    for arm, check in ((one, "errors.no_panic_anywhere"), (one, "sources.parquet_file"), (two, "sources.parquet_file")):
+        assert main(["check", *arm, "--check", check, "--out", str(out), "--add"]) == 0
+    written = json.loads(out.read_text())
+    assert [(row["check"], row["arm"]) for row in written["results"]] == [
+        ("errors.no_panic_anywhere", "one"), ("sources.parquet_file", "one"), ("sources.parquet_file", "two"),
+    ]  # fmt: skip
+    assert written["arms"] == ["one", "two"]
+    assert [row["id"] for row in written["checks"]] == ["sources.parquet_file", "errors.no_panic_anywhere"]
+    assert written["summary"]["conformance"]["one"]["total"] == 2
+    capsys.readouterr()
+    out.write_text("[]")
+    assert main(["check", *one, "--check", "sources.parquet_file", "--out", str(out), "--add"]) == 2
+    assert "leave out --add" in capsys.readouterr().err
+    assert main(["check", *one, "--add"]) == 2
+    assert "give --out too" in capsys.readouterr().err
+
+
+def test_a_whole_run_on_the_stock_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the command line to the files, with an interpreter in the place of a built environment."""
+    arm = stock_arm(tmp_path, "mine")
+    out, junit = tmp_path / "out" / "conformance.json", tmp_path / "deep" / "junit.xml"
     ids = "sources.parquet_file,proof.counters,errors.no_panic_anywhere"
-    assert main(["check", "--arm-file", str(arm), "--check", ids, "--out", str(out)]) == 0
+    assert main(["check", "--arm-file", str(arm), "--check", ids, "--out", str(out), "--junit", str(junit)]) == 0
+    assert ET.parse(junit).getroot().get("tests") == "3"  # noqa: S314 - our own file
     written = json.loads(out.read_text())
     outcomes = {row["check"]: row["outcome"] for row in written["results"]}
     assert outcomes == {"sources.parquet_file": "pass", "proof.counters": "blocked", "errors.no_panic_anywhere": "pass"}

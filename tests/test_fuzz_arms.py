@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from fuzz_helpers import fixture_arm, run_fixture
-from harness.errors import HarnessFault, UserError
+from harness.cli import main
+from harness.errors import HarnessFault, NotComparable, UserError
 from harness.fuzz.command import Request, fuzz
 from harness.fuzz.judge import judge, signature, sort_keys
 from harness.fuzz.kinds import Kind
-from harness.fuzz.model import ArmTally, FuzzResult, Verdict
+from harness.fuzz.model import ArmTally, FuzzResult, FuzzSettings, Verdict
 from harness.fuzz.session import Answer
 from harness.fuzz.tree import Expr, Item, Order, Select, Table
 from harness.model import Status
@@ -75,6 +76,53 @@ def test_a_hang_is_a_timeout_and_the_run_goes_on(tmp_path: Path) -> None:
     tally = run_fixture(tmp_path, arm, queries=8, batch=8, timeout_s=5.0).arms["hang"]
     assert tally.timeout >= 1
     assert tally.equal >= 1
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """In two sittings as in one: the same figures, the same queries."""
+    arm = fixture_arm(tmp_path, "liar", "liar:make_context", {"FIXTURE_LIE": "partial", "FIXTURE_MARK": "DISTINCT"})
+    seen: list[FuzzResult] = []
+    whole = run_fixture(tmp_path, arm, queries=12, batch=6, checkpoint=seen.append)
+    assert [found.batches for found in seen] == [1, 2]
+    first = run_fixture(tmp_path, arm, queries=6, batch=6)
+    assert first.arms == seen[0].arms
+    rest = run_fixture(tmp_path, arm, before=first, queries=12, batch=6)
+    assert rest.arms == whole.arms
+    assert rest.batches == whole.batches == 2
+    assert rest.elapsed_s > first.elapsed_s
+
+
+def test_what_is_not_shrunk_is_kept_as_it_was_found(tmp_path: Path) -> None:
+    arm = fixture_arm(tmp_path, "liar", "liar:make_context", {"FIXTURE_LIE": "partial", "FIXTURE_MARK": "SELECT"})
+    result = run_fixture(tmp_path, arm, queries=8, batch=8)
+    tally = result.arms["liar"]
+    assert len(result.findings) == tally.run - tally.equal > 1
+    assert not any(finding.shrunk for finding in result.findings)
+    assert all(finding.case.sql == finding.original_sql for finding in result.findings)
+
+
+def test_answers_of_two_builds_are_not_added_up(tmp_path: Path) -> None:
+    arm = fixture_arm(tmp_path, "honest")
+    first = run_fixture(tmp_path, arm, queries=4, batch=4)
+    other = first.model_copy(update={"engine": {"honest": "0" * 64}})
+    with pytest.raises(NotComparable, match="begin a new run"):
+        run_fixture(tmp_path, arm, before=other, queries=8, batch=4)
+
+
+def test_what_a_run_goes_on_with_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "generated_queries.json"
+    path.write_text("{}", encoding="utf-8")
+    assert main(["fuzz", "--resume", str(path)]) == 2
+    assert main(["fuzz", "--resume", str(path), "--arm", "inline"]) == 2
+    assert "leave out --arm" in capsys.readouterr().err
+    done = FuzzResult(
+        settings=FuzzSettings(arms=("inline",), seed=3), arms={}, elapsed_s=1.0, queries_per_s=1.0, stopped_because="x"
+    )
+    path.write_text(done.model_dump_json(), encoding="utf-8")
+    assert main(["fuzz", "--resume", str(path), "--seed", "4"]) == 2
+    assert "leave out --seed" in capsys.readouterr().err
+    assert main(["fuzz", "--resume", str(path), "--queries", "4"]) == 2
+    assert "give more" in capsys.readouterr().err
 
 
 def test_an_arm_that_never_starts_ends_the_run(tmp_path: Path) -> None:

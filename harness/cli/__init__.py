@@ -35,13 +35,13 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the modules, without those that start with an underscore."""
         del ctx
-        return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+        return sorted(path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[a-z]*.py"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(f"harness.cli.{cmd_name}").command
+        command: click.Command = import_module(f"harness.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

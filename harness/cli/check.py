@@ -16,6 +16,7 @@ Examples:
   df-strategies check --arm decorator --tier must
   df-strategies check --arm inline --area 23,25       writes and Python functions
   df-strategies check --check sources.csv_options     one check, with its log path
+  df-strategies check --arm inline --out runs/latest --add    more outcomes for the same file
   df-strategies check --list --area 35                what is checked, without running it
   df-strategies check --arm-file my-arm.toml --arm mine
 
@@ -66,6 +67,10 @@ def _parts(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=click.Path(path_type=Path),
     help="Where to write conformance.json (a run directory works too); logs go beside it.",
 )
+@click.option("--add", is_flag=True, help="Keep what the file of --out says of other checks and arms.")
+@click.option(
+    "--junit", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML, for CI."
+)
 @click.option("--list", "list_only", is_flag=True, help="Show the checks and run nothing.")
 @click.option("--quiet", is_flag=True, help="Only what is not as it should be, and the totals.")
 def command(**options: Any) -> int:  # fmt: skip
@@ -86,7 +91,15 @@ def command(**options: Any) -> int:  # fmt: skip
             click.echo(f"{check.area:>2} {check.tier:<6} {check.id:<40} {check.title}")
         click.echo(f"{len(checks)} checks")
         return EXIT_OK
+    if options["add"] and options["out"] is None:
+        msg = "--add keeps what is in the file of --out: give --out too"
+        raise click.UsageError(msg)
     done, path = _run(checks, options)
+    if options["junit"]:
+        from harness.conformance.junit import render_junit
+
+        options["junit"].parent.mkdir(parents=True, exist_ok=True)
+        options["junit"].write_text(render_junit(done), encoding="utf-8")
     _tell(done, path)
     return EXIT_OK if done.ok else EXIT_REGRESSION
 
@@ -110,7 +123,7 @@ def _run(checks: list[Check], options: dict[str, Any]) -> tuple[ConformanceFile,
     selection = {key: list(options[key]) for key in ("areas", "tiers", "ids")}
     return check_arms(
         checks, names, arm_files=list(options["arm_files"]), wheels=options["wheels"], out=options["out"],
-        selection={**selection, "fast": options["fast"]}, say=say,
+        add=options["add"], selection={**selection, "fast": options["fast"]}, say=say,
     )  # fmt: skip
 
 

@@ -9,12 +9,15 @@ import click
 
 if TYPE_CHECKING:
     from harness.fuzz import Finding, FuzzResult
+    from harness.fuzz.rerun import Rerun
 
 EPILOG = """\b
 Examples:
   df-strategies fuzz                                          1000 queries on each strategy
   df-strategies fuzz --arm inline --queries 1000 --seed 7
   df-strategies fuzz --minutes 30 --queries 100000 --out generated_queries.json
+  df-strategies fuzz --resume generated_queries.json --minutes 8   goes on with that run, into the same file
+  df-strategies fuzz --corpus --arm decorator                 the cases found so far
   df-strategies fuzz --arm native --set distributed.dynamic_task_count=true
 
 \b
@@ -55,6 +58,21 @@ Exit code 1 if an arm gave a wrong answer, an error where one node answers, a cr
     help="Write the result as JSON, findings included.",
 )
 @click.option(
+    "--resume",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Go on with the run of an earlier --out: same seed and arms, figures are added up.",
+)
+@click.option("--corpus", is_flag=True, help="Generate nothing: run the committed cases again.")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Generate nothing: run this case again; may be repeated.",
+)
+@click.option(
     "--keep",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
@@ -63,23 +81,42 @@ Exit code 1 if an arm gave a wrong answer, an error where one node answers, a cr
 def command(
     arms: tuple[str, ...], queries: int | None, seed: int | None, minutes: float | None, timeout: float | None,
     shrinks: int | None, settings: tuple[str, ...], oracle: str, arm_files: tuple[Path, ...], wheels: Path | None,
-    out: Path | None, keep: Path | None,
+    out: Path | None, resume: Path | None, corpus: bool, cases: tuple[Path, ...], keep: Path | None,
 ) -> int:  # fmt: skip
     """Run generated queries on arms and compare every answer with that of single-node DataFusion."""
     from harness.errors import EXIT_OK, EXIT_REGRESSION
-    from harness.fuzz.command import Request, fuzz
+    from harness.fuzz.command import Request, fuzz, read_result, rerun_corpus
 
+    if resume is not None and arms:
+        msg = "--resume goes on with the arms of its file: leave out --arm"
+        raise click.UsageError(msg)
+    out = out or resume
     request = Request(
         arms=arms or ("inline", "external", "decorator"), oracle=oracle, arm_files=arm_files, wheels=wheels, keep=keep,
         given={"queries": queries, "seed": seed, "minutes": minutes, "timeout_s": timeout, "shrinks": shrinks},
-        overrides=settings,
+        overrides=settings, before=read_result(resume) if resume is not None else None,
     )  # fmt: skip
-    result = fuzz(request, say=lambda text: click.echo(text, err=True), found=_show)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if corpus or cases:
+        right = rerun_corpus(cases, request, say=lambda text: click.echo(text, err=True), told=_told)
+        return EXIT_OK if right else EXIT_REGRESSION
+
+    def store(result: FuzzResult) -> None:
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            partial = out.with_name(out.name + ".part")
+            partial.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            partial.replace(out)
+
+    result = fuzz(request, say=lambda text: click.echo(text, err=True), found=_show, checkpoint=store)
+    store(result)
     _summary(result)
     return EXIT_OK if all(tally.run == tally.equal for tally in result.arms.values()) else EXIT_REGRESSION
+
+
+def _told(done: Rerun) -> None:
+    """One case of the corpus."""
+    mark = "ok" if done.as_expected else "BAD"
+    click.echo(f"{mark:<4} {done.arm:<10} {done.case:<36} {done.verdict.value} {done.reason}"[:240])
 
 
 def _show(finding: Finding) -> None:

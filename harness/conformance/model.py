@@ -163,6 +163,9 @@ class ConformanceFile(Frozen):
     schema_version: Literal[1] = 1
     arms: list[str]
     selection: dict[str, JsonValue]
+    wheels: dict[str, str | None] = Field(
+        default_factory=dict, description="SHA-256 of each arm's wheel, if it has one"
+    )
     checks: list[Row]
     results: list[ConformanceResult]
     summary: Summary

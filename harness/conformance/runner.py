@@ -50,6 +50,7 @@ def run_checks(
     folder: Path,
     *,
     expected: Sequence[Expected] = (),
+    earlier: Sequence[ConformanceResult] = (),
     say: Callable[[str], None] = lambda _: None,
     scripts: Path = SCRIPTS,
 ) -> list[ConformanceResult]:
@@ -61,6 +62,7 @@ def run_checks(
         keeper: starts the processes.
         folder: logs and temporary files go below it.
         expected: known failures.
+        earlier: outcomes of the same arms that were found before; their logs are searched for panics too.
         say: told each outcome in one line.
         scripts: folder with the bodies.
     """
@@ -78,7 +80,8 @@ def run_checks(
             site.close()
         for check in checks:
             if check.id == PANIC_CHECK:
-                own.append(judge(panics(check, site, own, folder), expected))
+                before = [result for result in earlier if result.arm == site.arm.name]
+                own.append(judge(panics(check, site, [*before, *own], folder), expected))
                 say(line_of(own[-1]))
         results += own
     return results
@@ -208,7 +211,7 @@ def line_of(result: ConformanceResult) -> str:
 
 def shape(
     checks: Sequence[Check], results: Sequence[ConformanceResult], expected: Sequence[Expected],
-    selection: Mapping[str, Any],
+    selection: Mapping[str, Any], wheels: Mapping[str, str | None] | None = None,
 ) -> ConformanceFile:  # fmt: skip
     """Put results into the form that is written: matrix, figures, and everything that fails the run."""
     arms = list(dict.fromkeys(result.arm for result in results))
@@ -228,8 +231,8 @@ def shape(
         conformance={arm: counts([r for r in results if r.arm == arm]) for arm in arms}, surface_coverage=coverage
     )
     return ConformanceFile(
-        arms=arms, selection=dict(selection), checks=rows, results=list(results), summary=summary,
-        problems=problems(checks, results, expected),
+        arms=arms, selection=dict(selection), wheels=dict(wheels or {}), checks=rows, results=list(results),
+        summary=summary, problems=problems(checks, results, expected),
     )  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from harness.arms import Arm, all_arms, load_arm, select_arms
 from harness.child.keeper import Keeper
+from harness.child.outcome import first_line
 from harness.conformance.arm_site import Site
-from harness.conformance.model import Check, ConformanceFile
+from harness.conformance.model import Check, ConformanceFile, ConformanceResult
 from harness.conformance.registry import load_expected, load_registry
 from harness.conformance.runner import run_checks, shape
 from harness.environments import prepare
@@ -27,22 +28,66 @@ FILE_NAME = "conformance.json"
 
 def check_arms(
     checks: Sequence[Check], names: Sequence[str], *, arm_files: Sequence[Path] = (), wheels: Path | None = None,
-    out: Path | None = None, selection: Mapping[str, Any] | None = None, say: Callable[[str], None] = lambda _: None,
+    out: Path | None = None, add: bool = False, selection: Mapping[str, Any] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[ConformanceFile, Path]:  # fmt: skip
     """Run checks on arms and write the outcomes; returns them and the path of the file.
+
+    `add` keeps what the file already says of other checks and arms, as long as the arm still has the same wheel.
 
     Raises:
         UserError: an arm or a file does not exist, or `out` cannot be written.
         HarnessFault: something cannot be built or installed.
     """
-    expected = load_expected(load_registry())
+    registry = load_registry()
+    expected = load_expected(registry)
     path = output_path(out)
+    before = read(path) if add and path.is_file() else None
     chosen = _arms(names, arm_files)
     with open_sites(chosen, path.parent / "logs", wheels=wheels, say=say) as (keeper, sites):
-        results = run_checks(checks, sites, keeper, path.parent, expected=expected, say=say)
-    done = shape(checks, results, expected, selection or {})
+        made = {site.arm.name: site.environment.wheel_sha256 for site in sites}
+        kept = _kept(before, checks, made, say)
+        results = run_checks(checks, sites, keeper, path.parent, expected=expected, earlier=kept, say=say)
+    if before is not None:
+        made = {**before.wheels, **made}
+        ran = {result.check for result in (*kept, *results)}
+        checks = [check for check in registry if check.id in ran]
+    done = shape(checks, [*kept, *results], expected, selection or {}, made)
     write(done, path)
     return done, path
+
+
+def _kept(
+    before: ConformanceFile | None, checks: Sequence[Check], made: Mapping[str, str | None], say: Callable[[str], None]
+) -> list[ConformanceResult]:
+    """Outcomes of an earlier run that still hold: other checks, or other arms; never those of another wheel."""
+    if before is None:
+        return []
+    for name, wheel in made.items():
+        if before.wheels.get(name, wheel) != wheel:
+            say(f"{name}: earlier outcomes are dropped, they are of another wheel")
+    again = {check.id for check in checks}
+    return [
+        result
+        for result in before.results
+        if result.arm not in made or (before.wheels.get(result.arm) == made[result.arm] and result.check not in again)
+    ]
+
+
+def read(path: Path) -> ConformanceFile:
+    """Read a file that this module wrote.
+
+    Raises:
+        UserError: it holds something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        # `ok` follows from the problems.
+        return ConformanceFile.model_validate({key: value for key, value in data.items() if key != "ok"})
+    except (OSError, ValueError, AttributeError) as error:
+        found = first_line(str(error))
+        msg = f"{path} holds no outcomes of `df-strategies check` ({found}): remove it, or leave out --add"
+        raise UserError(msg) from error
 
 
 def _arms(names: Sequence[str], arm_files: Sequence[Path]) -> list[Arm]:
@@ -60,7 +105,7 @@ def open_sites(
         UserError: an arm has no Python session.
         HarnessFault: something cannot be built or installed.
     """
-    built = _build(arms, wheels)
+    built = build_wheels(arms, wheels)
     environments = [prepare(arm, built, say=say) for arm in arms]
     with Keeper() as keeper:
         sites = [Site(keeper, arm, env, logs / arm.name) for arm, env in zip(arms, environments, strict=True)]
@@ -71,7 +116,8 @@ def open_sites(
                 site.close()
 
 
-def _build(arms: Sequence[Arm], wheels: Path | None) -> dict[str, Path]:
+def build_wheels(arms: Sequence[Arm], wheels: Path | None) -> dict[str, Path]:
+    """What this repository builds for the arms, by build name; built where it is not there yet."""
     names = sorted({arm.environment.build for arm in arms if arm.environment and arm.environment.build})
     if not names:
         return {}
@@ -80,7 +126,7 @@ def _build(arms: Sequence[Arm], wheels: Path | None) -> dict[str, Path]:
     return {name: artifact.path for name, artifact in ensure_wheels(names, wheels_dir=wheels).items()}
 
 
-def output_path(out: Path | None) -> Path:
+def output_path(out: Path | None, name: str = FILE_NAME) -> Path:
     """Where the file goes: as told, into a folder as told, or into a new folder in the cache.
 
     Raises:
@@ -88,9 +134,9 @@ def output_path(out: Path | None) -> Path:
     """
     if out is None:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-        out = cache_root() / "conformance" / f"{stamp}-{os.getpid()}" / FILE_NAME
+        out = cache_root() / "conformance" / f"{stamp}-{os.getpid()}" / name
     path = out.resolve()
-    path = path / FILE_NAME if path.is_dir() or path.suffix != ".json" else path
+    path = path / name if path.is_dir() or path.suffix != ".json" else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -114,6 +114,7 @@ class FuzzResult(Frozen):
     engine: dict[str, str] = Field(default_factory=dict, description="Engine fingerprint per arm")
     arms: dict[str, ArmTally]
     findings: tuple[Finding, ...] = ()
+    batches: int = Field(default=0, description="Batches that were run; a resumed run begins with this number")
     elapsed_s: float
     queries_per_s: float = Field(description="Comparisons per second over all arms, shrinking left out")
     stopped_because: str

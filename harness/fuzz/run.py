@@ -14,10 +14,11 @@ from pathlib import Path
 from harness.arms import Arm
 from harness.child.keeper import Keeper
 from harness.environments import ArmEnvironment
+from harness.errors import NotComparable
 from harness.fuzz.check import Checker
-from harness.fuzz.judge import Judged, judge, sort_keys
+from harness.fuzz.judge import Judged, judge, signature, sort_keys
 from harness.fuzz.minimise import Minimiser
-from harness.fuzz.model import BAD, ArmTally, Finding, FuzzResult, FuzzSettings, Verdict
+from harness.fuzz.model import BAD, ArmTally, Case, Finding, FuzzResult, FuzzSettings, Verdict
 from harness.fuzz.options import Options, sample_options
 from harness.fuzz.queries import make_query
 from harness.fuzz.session import Answer, FuzzSession, Place
@@ -27,6 +28,9 @@ from harness.model import Status
 
 TABLES = 4
 """Tables of a batch."""
+
+MAX_FINDINGS = 60
+"""Findings kept per arm, shrunk or not; each holds its tables, some ten kilobytes. The rest is counted."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - scratch space of this run, in memory where there is such a thing
 
@@ -65,21 +69,27 @@ class _State:
     shrinks: dict[str, int] = field(default_factory=dict)
     compared: int = 0
     comparing_s: float = 0.0
+    batches: int = 0
+    elapsed_s: float = 0.0
 
 
 def run_fuzz(
     settings: FuzzSettings, arms: list[Arm], oracle: Arm, environments: Mapping[str, ArmEnvironment], *,
-    say: Say = lambda _: None, found: Found = lambda _: None,
+    before: FuzzResult | None = None, say: Say = lambda _: None, found: Found = lambda _: None,
+    checkpoint: Callable[[FuzzResult], None] = lambda _: None,
 ) -> FuzzResult:  # fmt: skip
     """Run generated queries on `arms` and compare every answer with the single-node arm `oracle`.
 
-    `found` is told of each finding as soon as it is shrunk.
+    `found` is told of each finding as soon as it is shrunk. `before` is the result of a run that stopped early: its
+    figures are added to, and the batches that it has done are left out. `checkpoint` is given the result so far after
+    every batch: a run that is killed loses one batch at most.
 
     Raises:
         HarnessFault: an arm cannot be started.
+        NotComparable: an arm has another engine than in `before`.
     """
     begun = time.monotonic()
-    state = _State({arm.name: ArmTally(seed=settings.seed) for arm in arms})
+    state = _start(settings, arms, before)
     stopped = f"all {settings.queries} queries were run"
     with ExitStack() as stack:
         scratch = stack.enter_context(_scratch())
@@ -88,22 +98,56 @@ def run_fuzz(
         sessions = [
             stack.enter_context(_session(keeper, arm, environments, scratch / arm.name, settings)) for arm in arms
         ]
+        engine = {session.arm.name: session.fingerprint for session in sessions}
+        _same_engine(engine, before)
+
+        def result(why: str) -> FuzzResult:
+            return FuzzResult(
+                settings=settings,
+                engine=engine,
+                arms=state.tallies,
+                findings=tuple(state.findings),
+                batches=state.batches,
+                elapsed_s=state.elapsed_s + time.monotonic() - begun,
+                queries_per_s=state.compared / state.comparing_s if state.comparing_s else 0.0,
+                stopped_because=why,
+            )
+
         for number, size in enumerate(_sizes(settings)):
+            if number < state.batches:
+                continue
             if settings.minutes is not None and time.monotonic() - begun > settings.minutes * 60:
                 stopped = f"the time limit of {settings.minutes:g} minutes was reached"
                 break
             _run_batch(make_batch(settings, number, size), local, sessions, scratch, settings, state, found)
+            state.batches = number + 1
             say(_progress(state, number))
-        engine = {session.arm.name: session.fingerprint for session in sessions}
-    return FuzzResult(
-        settings=settings,
-        engine=engine,
-        arms=state.tallies,
-        findings=tuple(state.findings),
-        elapsed_s=time.monotonic() - begun,
-        queries_per_s=state.compared / state.comparing_s if state.comparing_s else 0.0,
-        stopped_because=stopped,
-    )
+            checkpoint(result("it was stopped from outside"))
+    return result(stopped)
+
+
+def _start(settings: FuzzSettings, arms: list[Arm], before: FuzzResult | None) -> _State:
+    if before is None:
+        return _State({arm.name: ArmTally(seed=settings.seed) for arm in arms})
+    shrinks = {arm.name: sum(found.arm == arm.name and found.shrunk for found in before.findings) for arm in arms}
+    rate = before.queries_per_s
+    compared = sum(tally.run for tally in before.arms.values())
+    return _State(
+        dict(before.arms), list(before.findings), shrinks, compared, compared / rate if rate else 0.0, before.batches,
+        before.elapsed_s,
+    )  # fmt: skip
+
+
+def _same_engine(engine: Mapping[str, str], before: FuzzResult | None) -> None:
+    """Answers of two builds are not added up."""
+    for name, fingerprint in engine.items():
+        old = before.engine.get(name, fingerprint) if before is not None else fingerprint
+        if old != fingerprint:
+            msg = (
+                f"arm `{name}` has engine {fingerprint[:12]}, the run to go on with had {old[:12]}: "
+                "begin a new run, answers of two builds are not added up"
+            )
+            raise NotComparable(msg)
 
 
 def _run_batch(
@@ -164,14 +208,35 @@ def _suspect(
         return
     _count(state, checker.arm, judged.verdict, distributed=bool(answer.remote_tasks))
     done = state.shrinks.get(name, 0)
+    seed = f"{settings.seed}/{batch.number}/{index}"
     if done >= settings.shrinks:
+        if sum(finding.arm == name for finding in state.findings) < MAX_FINDINGS:
+            _keep(state, _as_found(name, query, batch, judged, seed), found)
         return
     state.shrinks[name] = done + 1
-    seed = f"{settings.seed}/{batch.number}/{index}"
     finding = Minimiser(checker).finding(query, batch.tables, batch.options, judged, seed, small=True)
     if finding is not None:
-        state.findings.append(finding)
-        found(finding)
+        _keep(state, finding, found)
+
+
+def _keep(state: _State, finding: Finding, found: Found) -> None:
+    state.findings.append(finding)
+    found(finding)
+
+
+def _as_found(name: str, query: Query, batch: Batch, judged: Judged, seed: str) -> Finding:
+    """A finding for which there is no budget left to shrink it."""
+    text = query.sql()
+    return Finding(
+        arm=name,
+        verdict=judged.verdict,
+        signature=signature(judged, text),
+        reason=judged.reason,
+        seed=seed,
+        case=Case(sql=text, tables=batch.tables, options=batch.options),
+        original_sql=text,
+        shrunk=False,
+    )
 
 
 def _count(
