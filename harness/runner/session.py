@@ -146,15 +146,15 @@ class ArmSession:
         command = self.arm.workers.status if self.arm.workers else None
         if command is None or self._cluster is None:
             return None
-        counters: list[dict[str, Any]] | None = []
+        self._counters = None
+        counters: list[dict[str, Any]] = []
         for url in self._cluster.urls:
             words = [word.replace("{url}", url) for word in self.environment.fill(command)]
             try:
                 done = subprocess.run(words, capture_output=True, check=True, timeout=STATUS_TIMEOUT_S)
-                counters = [*(counters or []), dict(json.loads(done.stdout))]
+                counters.append(dict(json.loads(done.stdout)))
             except (OSError, subprocess.SubprocessError, ValueError, TypeError):
-                counters = None
-                break
+                return None
         self._counters = counters
         return counters
 
