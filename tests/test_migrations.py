@@ -6,12 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from harness.cli import main
 from harness.errors import EXIT_OK, HarnessFault
 from harness.migrations import MANIFESTS, SAMPLES
 from harness.model import SCHEMA_VERSION, Status
+from harness.run_schema import PARTS, json_schema, schema_file
 from harness.rundir import MANIFEST, RunDirectory
 from harness.rundir import SAMPLES as SAMPLES_FILE
 
@@ -74,3 +76,25 @@ def test_a_damaged_line_of_an_old_run_is_one_message(tmp_path: Path, line: str) 
     path.write_text(line + "\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(HarnessFault, match="line 1 is damaged"):
         run.samples()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_published_schema_is_that_of_the_models(part: str) -> None:
+    assert schema_file(part).read_text(encoding="utf-8") == json_schema(part), "run: python -m harness.run_schema"
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_runs_of_every_version_keep_to_its_schema(version: int) -> None:
+    run = RUN_V1 if version == 1 else RUN_V1.with_name(f"run_v{version}")
+    documents = {
+        "manifest": [json.loads((run / MANIFEST).read_text(encoding="utf-8"))],
+        "schedule": [json.loads((run / "schedule.json").read_text(encoding="utf-8"))],
+        "sample": [json.loads(line) for line in (run / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()],
+    }
+    for part, found in documents.items():
+        schema = json.loads(schema_file(part, version).read_text(encoding="utf-8"))
+        for document in found:
+            jsonschema.validate(document, schema)
+        spoilt = {key: value for key, value in found[0].items() if key not in schema["required"][:1]}
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(spoilt, schema)

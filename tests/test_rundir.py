@@ -75,7 +75,7 @@ def test_discard_leaves_a_published_run_alone(run: RunDirectory) -> None:
     assert (run.path / MANIFEST).is_file()
 
 
-def test_an_existing_run_is_never_overwritten(run: RunDirectory) -> None:
+def test_results_overwritten_in_place__an_existing_run_never_is(run: RunDirectory) -> None:
     staged = RunDirectory.stage(run.path.parent, "r1")
     with pytest.raises(UserError, match="exists already"):
         staged.publish(make_manifest(), "{}")
@@ -114,7 +114,7 @@ def test_a_damaged_line_in_the_middle_is_a_fault(run: RunDirectory) -> None:
         run.samples()
 
 
-def test_a_complete_run_is_immutable(run: RunDirectory) -> None:
+def test_results_overwritten_in_place__a_complete_run_is_immutable(run: RunDirectory) -> None:
     run.write_manifest(make_manifest(status="complete"))
     with pytest.raises(HarnessFault, match="complete and therefore immutable"):
         run.write_manifest(make_manifest())

@@ -220,7 +220,7 @@ def test_a_worker_of_another_build_is_refused(go: Go, tmp_path: Path) -> None:
         go([toy])
 
 
-def test_different_settings_are_refused_unless_declared(go: Go, tmp_path: Path) -> None:
+def test_arms_with_different_settings_compared__refused_unless_declared(go: Go, tmp_path: Path) -> None:
     other = '[config]\n"datafusion.execution.batch_size" = "1000"\n'
     good = arm_file(tmp_path, "good")
     with pytest.raises(NotComparable, match=r"batch_size: '8192' \(good\), '1000' \(other\)"):

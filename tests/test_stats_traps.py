@@ -154,7 +154,7 @@ def test_fixed_factor_of_1_2_is_blind_below_20_percent() -> None:
     assert all(ours)
 
 
-def test_slow_first_process_mixed_with_steady_state() -> None:
+def test_first_fresh_process_mixed_with_steady_state() -> None:
     def sample(sequence: int, phase: Phase, ms: float, status: Status = Status.OK) -> Sample:
         return Sample(round=0, sequence=sequence, arm="a", query="q01", phase=phase, status=status, elapsed_ms=ms)
 
