@@ -25,13 +25,14 @@ from harness.settings import runs_root
 from harness.stats import (
     MARGIN,
     MIN_ROUNDS_FOR_VERDICT,
+    complete,
     flagged,
     needs_recurrence,
     not_comparable,
-    query_verdict,
     settle,
     suite_verdict,
 )
+from harness.stats.verdicts import query_verdicts
 from reports import tables
 from reports.inputs import read_run
 from reports.model import Interval, interval
@@ -371,17 +372,16 @@ def verdicts(base: Night, night: Night, arm: str) -> dict[str | None, Verdict]:
     then, now = (_held(entry, base, arm) for entry in (base, night))
     margin = max(MARGIN, base.noise_query, night.noise_query)
     suite_margin = max(MARGIN, base.noise_suite, night.noise_suite)
-    found: dict[str | None, Verdict] = {}
-    for query in then:
-        if query not in now:
-            found[query] = not_comparable("it has no valid times on one of the nights")
-            continue
-        rounds = min(len(then[query]), len(now[query]))
-        found[query] = query_verdict(
-            then[query][:rounds], now[query][:rounds], sf=float(night.scale_factor), seed=night.seed, margin=margin
-        )
+    found: dict[str | None, Verdict] = {
+        query: not_comparable("it has no valid times on one of the nights") for query in then if query not in now
+    }
     both = [query for query in then if query in now]
     rounds = min((len(side[query]) for side in (then, now) for query in both), default=0)
+    whole = [query for query in both if all(complete(side[query][:rounds]) for side in (then, now))]
+    if whole:
+        times = [[_given(side[query][:rounds]) for query in whole] for side in (then, now)]
+        judged = query_verdicts(*times, sf=float(night.scale_factor), seed=night.seed, margins=[margin] * len(whole))
+        found.update(zip(whole, judged, strict=True))
     found[None] = suite_verdict(
         {query: then[query][:rounds] for query in both},
         {query: now[query][:rounds] for query in both},
