@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from fuzz_helpers import fixture_arm
+from harness.arms import all_arms
+from harness.environments import prepare
 from harness.errors import UserError
+from harness.fuzz.command import environments_for
 from harness.fuzz.corpus import CORPUS, CorpusCase, load_case, load_corpus, show_rows, write_case
 from harness.fuzz.model import Case, FuzzSettings
+from harness.fuzz.rerun import rerun
 from harness.fuzz.run import make_batch
 
 
@@ -46,6 +51,37 @@ def test_answers_are_shown_short() -> None:
     text = show_rows([{"a": number, "b": None} for number in range(40)])
     assert text.startswith("40 rows\n0, None\n")
     assert text.endswith("28 more")
+
+
+@pytest.mark.parametrize("name", ["inline", "external", "decorator"])
+def test_a_strategy_answers_the_corpus_as_its_files_say(name: str) -> None:
+    """A case that was mended stays mended; one that is expected to fail must fail."""
+    known = all_arms([])
+    arm, oracle = known[name], known["local"]
+    environments = environments_for([arm, oracle], None, print)
+    done = list(rerun(load_corpus(), [arm], oracle, environments))
+    assert {case.case for case in done} == set(load_corpus())
+    assert [case for case in done if not case.as_expected] == []
+
+
+@pytest.mark.parametrize(
+    ("factory", "expected", "right"),
+    [
+        ("stock", [], True),
+        ("stock", ["mine"], False),
+        ("liar:make_context", [], False),
+        ("liar:make_context", ["mine"], True),
+    ],
+)
+def test_a_rerun_is_strict(tmp_path: Path, factory: str, expected: list[str], right: bool) -> None:
+    """Right where it must be right, wrong where the file says so; anything else is told."""
+    env = {"FIXTURE_LIE": "partial", "FIXTURE_MARK": "SELECT"}
+    arm, oracle = fixture_arm(tmp_path, "mine", factory, env), fixture_arm(tmp_path, "oracle")
+    environments = {each.name: prepare(each, {}) for each in (arm, oracle)}
+    cases = {"limit": load_corpus()["single-partition-limit"].model_copy(update={"arms": expected})}
+    (done,) = rerun(cases, [arm], oracle, environments)
+    assert done.as_expected is right
+    assert bool(done.reason) is not (right and not expected)
 
 
 def test_the_committed_corpus_is_readable() -> None:

@@ -154,7 +154,8 @@ def _run_batch(
     batch: Batch, local: FuzzSession, sessions: list[FuzzSession], scratch: Path, settings: FuzzSettings, state: _State,
     found: Found,
 ) -> None:  # fmt: skip
-    checker = Checker(local, local, scratch / "tables")
+    # A folder of its own: whatever an arm remembers of the files of another batch must not meet these.
+    checker = Checker(local, local, scratch / f"tables-{batch.number}")
     place = checker.place(batch.tables, batch.options)
     try:
         begun = time.monotonic()
@@ -164,7 +165,7 @@ def _run_batch(
             begun = time.monotonic()
             suspects = list(_compare(session, place, batch, expected, state))
             state.comparing_s += time.monotonic() - begun
-            own = Checker(local, session, scratch / "cases" / session.arm.name)
+            own = Checker(local, session, scratch / f"cases-{batch.number}" / session.arm.name)
             for index, judged, answer in suspects:
                 _suspect(own, place, batch, index, judged, expected[index], answer, settings, state, found)
     finally:

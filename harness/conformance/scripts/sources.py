@@ -38,6 +38,34 @@ def parquet_directory(arm: Arm) -> None:
     arm.equal(ctx.read_parquet(str(arm.parquet())).count(), ROWS, "rows by read_parquet")
 
 
+def files_replaced(arm: Arm) -> None:
+    """Caches of listings, footers and pages must not outlive the session, or must notice."""
+    folder = arm.tmp / "replaced"
+    folder.mkdir()
+    contents: tuple[dict[str, list[Any]], ...] = (
+        {"k": list(range(50)), "v": list(range(50))},
+        {"k": [1, 2, 3], "v": [1, 2, 3]},
+        {"k": ["a", "b"], "v": [[1], [2, 3]]},
+    )
+    for round_number, columns in enumerate(contents):
+        rows_now = len(columns["k"])
+        for part in range(2):
+            pq.write_table(pa.table(columns), folder / f"{part}.parquet")
+        ctx = arm.context()
+        ctx.register_parquet("r", str(folder))
+        got = rows(ctx.sql("SELECT k, count(*) AS n, min(v) AS low FROM r GROUP BY k"))
+        want = rows(_plain_replaced(arm, str(folder)))
+        arm.equal(got, want, f"a new session after the files were replaced {round_number} times")
+        counted = ctx.sql("SELECT count(*) AS n FROM r WHERE v IS NOT NULL").to_pydict()
+        arm.equal(counted, {"n": [2 * rows_now]}, f"rows after the files were replaced {round_number} times")
+
+
+def _plain_replaced(arm: Arm, folder: str) -> Any:
+    plain = arm.plain()
+    plain.register_parquet("r", folder)
+    return plain.sql("SELECT k, count(*) AS n, min(v) AS low FROM r GROUP BY k")
+
+
 def parquet_partitioned(arm: Arm) -> None:
     root = arm.tmp / "hive"
     for key in range(KEYS):
