@@ -39,6 +39,7 @@ from reports.model import (
     Summary,
 )
 from reports.packaging import Packaging, build_packaging
+from reports.plans import query_plans
 from reports.release_lag import ReleaseLag, build_release_lag, load_lag
 from reports.shortest import static_diffs
 from reports.text import render_text
@@ -114,6 +115,7 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         release_lag=sections.release_lag,
         decision=decision,
         usage=sections.usage,
+        plans=sections.plans,
         blocks={name: trimmed(name, inputs.extras[name]) for name in BLOCK_NAMES if name in inputs.extras},
         absent=sections.absent(),
     )
@@ -228,6 +230,8 @@ class _Sections:
             inputs.samples, inputs.events, {name: arm.distributed for name, arm in inputs.manifest.arms.items()}
         )
         self.usage: list[UsageRow] | None = rows if any(row.queries or row.starts for row in rows) else None
+        shown = [name for name, arm in inputs.manifest.arms.items() if arm.kind != "aa"]
+        self.plans = query_plans(inputs.plans, inputs.manifest.settings.queries, shown) or None
         self.release_lag: ReleaseLag | None = build_release_lag(load_lag(), strategies) if strategies else None
         document = extras.get("api_surface") or {}
         scripts = {arm: diff.model_dump() for arm, diff in static_diffs(strategies).items()}
@@ -249,6 +253,8 @@ class _Sections:
         elif "api_surface" not in self.extras:
             why = missing.get("api_surface", "they were not asked for")
             found["api_surface"] = f"the public names were not read in this run ({why}); scripts are compared, not run"
+        if self.plans is None:
+            found["plans"] = "the run holds no plans"
         if self.usage is None:
             found["usage"] = "the run recorded no processor times, no memory and no starts"
         for name in BLOCK_NAMES:

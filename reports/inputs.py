@@ -20,6 +20,9 @@ EXTRA_FILES = ("api_surface", "calibration", "conformance", "packaging")
 """JSON files that other steps may put into a run directory; each becomes a section."""
 
 
+PLANS = "plans.json"
+"""Plans per arm and query, written before the timed rounds."""
+
 RECORD = "collected.json"
 """Which parts were collected for a run and when, and why the others were not. Written by `reports.gather`."""
 
@@ -32,6 +35,7 @@ class Inputs(NamedTuple):
     extras: dict[str, Any]
     missing: dict[str, str]
     events: list[dict[str, Any]]
+    plans: dict[str, Any]
 
 
 def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
@@ -54,7 +58,7 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
         found["surface_coverage"] = covered
     record = read_json(run_dir / RECORD) or {}
     missing = {part: str(entry["reason"]) for part, entry in record.get("parts", {}).items() if entry.get("reason")}
-    return Inputs(run.manifest(), run.samples(), found, missing, run.events())
+    return Inputs(run.manifest(), run.samples(), found, missing, run.events(), read_json(run_dir / PLANS) or {})
 
 
 def read_calibration(extras: Mapping[str, Any]) -> Calibration | None:

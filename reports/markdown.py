@@ -18,6 +18,7 @@ from reports.markdown_parts import (
 )
 from reports.markdown_tools import details, table
 from reports.model import CheckRow, Comparison, QueryRow, Report
+from reports.plans import words as plan_words
 
 MAX_CHARACTERS = 65_000
 """GitHub refuses comments above 65 536 characters; the rest is room for what a workflow puts around it."""
@@ -174,6 +175,17 @@ def _not_counting(report: Report) -> Iterable[str]:
     yield from details(title, table(["arm", "query", "status", "why"], rows))
 
 
+def _plans(report: Report) -> Iterable[str]:
+    if not report.plans:
+        yield f"**Plans**: none, {report.absent.get('plans', 'the run holds no plans')}."
+        return
+    lines: list[str] = []
+    for entry in report.plans:
+        for group in entry.groups:
+            lines += [f"- {entry.query}, {', '.join(group.arms)}: {plan_words(group)}"]
+    yield from details("<b>Plans</b>: stages and tasks; the HTML report has pictures and texts", lines)
+
+
 def _conformance(report: Report) -> Iterable[str]:
     counts = report.summary.conformance
     if counts is None or report.conformance is None:
@@ -208,6 +220,7 @@ _SECTIONS: tuple[tuple[str, int, Callable[[Report], Iterable[str]]], ...] = (
     ("cells that do not count", 4, _not_counting),
     ("processor time and memory", 5, usage_lines),
     ("generated queries and further results", 3, block_lines),
+    ("plans", 10, _plans),
     ("conformance", 9, _conformance),
     ("API surface", 8, api_lines),
     ("packaging", 6, packaging_lines),

@@ -19,6 +19,7 @@ from harness.provenance import ConfigDifference, DataRecord, HostRecord, SourceR
 from reports.api_diff import ApiSurface
 from reports.decision_model import Decision
 from reports.packaging import Packaging
+from reports.plans import QueryPlans
 from reports.release_lag import ReleaseLag
 from reports.usage import UsageRow
 
@@ -277,6 +278,7 @@ class Report(Frozen):
     packaging: Packaging | None = None
     release_lag: ReleaseLag | None = None
     usage: list[UsageRow] | None = Field(default=None, description="Processor time, memory and start-up per arm")
+    plans: list[QueryPlans] | None = Field(default=None, description="Physical plans, arms with the same one together")
     decision: Decision
     blocks: dict[str, JsonValue] = Field(default_factory=dict, description="Further results, shown as they are")
     absent: dict[str, str] = Field(default_factory=dict, description="Sections without content, and why")

@@ -94,14 +94,41 @@ def probe(python: Path, action: str, packages: Sequence[str]) -> dict[str, Any]:
     return answer
 
 
-def measure_arm(python: Path, packages: Sequence[str], *, repeats: int = IMPORT_REPEATS) -> dict[str, Any]:
-    """Measure one arm: `{"packages", "imports": [...], "distributions": [...]}` or `{"packages", "error"}`."""
+def measure_arms(
+    arms: Mapping[str, tuple[Path, Sequence[str]]],
+    *,
+    repeats: int = IMPORT_REPEATS,
+    step: Callable[[str], None] = lambda _: None,
+) -> dict[str, dict[str, Any]]:
+    """Measure arms: `{"packages", "imports": [...], "distributions": [...]}` or `{"packages", "error"}` for each.
+
+    The arms take turns at importing, so that a busy moment of the machine meets all of them and not one.
+    """
+    found: dict[str, dict[str, Any]] = {
+        arm: {"packages": list(packages), "imports": []} for arm, (_, packages) in arms.items()
+    }
+    for _ in range(max(1, repeats)):
+        for arm, (python, packages) in arms.items():
+            answer = _try(found[arm], python, "import", packages)
+            if answer is not None:
+                found[arm]["imports"].append(answer)
+    for arm, (python, packages) in arms.items():
+        found[arm].update(_try(found[arm], python, "files", packages) or {})
+        if "error" in found[arm]:
+            found[arm].pop("imports")
+        step(f"packages of {arm}")
+    return found
+
+
+def _try(entry: dict[str, Any], python: Path, action: str, packages: Sequence[str]) -> dict[str, Any] | None:
+    """One probe of an arm; its first failure is the arm's error, and the last question that it is asked."""
+    if "error" in entry:
+        return None
     try:
-        imports = [probe(python, "import", packages) for _ in range(max(1, repeats))]
-        files = probe(python, "files", packages)
+        return probe(python, action, packages)
     except HarnessFault as error:
-        return {"packages": list(packages), "error": str(error)}
-    return {"packages": list(packages), "imports": imports, "distributions": files["distributions"]}
+        entry["error"] = str(error)
+        return None
 
 
 def collect_packaging(
@@ -119,8 +146,7 @@ def collect_packaging(
     the stock one included; `checkout` is where the sources are counted; `step` is told what is done.
     """
     document: dict[str, Any] = {"schema_version": 1, "arms": {}}
-    for arm, (python, packages) in arms.items():
-        entry = measure_arm(python, packages, repeats=repeats)
+    for arm, entry in measure_arms(arms, repeats=repeats, step=step).items():
         wheel = (wheels or {}).get(arm)
         if wheel is not None and wheel.is_file():
             entry["wheel"] = {"name": wheel.name, "bytes": wheel.stat().st_size}
@@ -129,7 +155,6 @@ def collect_packaging(
         if checkout is not None and arm != STOCK_ARM:
             entry["source"] = source_facts(checkout, arm).model_dump(mode="json")
         document["arms"][arm] = entry
-        step(f"packages of {arm}")
     return document
 
 

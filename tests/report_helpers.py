@@ -139,6 +139,34 @@ def make_events(arms: list[str]) -> list[dict[str, Any]]:
     ]
 
 
+def make_plans(arms: list[str], queries: list[str] = QUERIES) -> dict[str, Any]:
+    """Plans in the form of `plans.json`: two stages on workers, the decorator's with one task less."""
+    single = "AggregateExec: mode=Single, gby=[], aggr=[count(Int64(1))]\n  DataSourceExec: [[/d/a.parquet]]"
+
+    def staged(tasks: int) -> str:
+        return f"""┌───── DistributedExec
+│ SortPreservingMergeExec: [n@0 ASC]
+│   [Stage 2] => NetworkCoalesceExec: output_partitions=4, input_tasks=2
+└──────────────────────────────────────────────────
+  ┌───── Stage 2 ── tasks=2, partitions=2
+  │ AggregateExec: mode=FinalPartitioned, gby=[k@0 as k], aggr=[count(Int64(1))]
+  │   [Stage 1] => NetworkShuffleExec: output_partitions=2, input_tasks={tasks}
+  └──────────────────────────────────────────────────
+    ┌───── Stage 1 ── tasks={tasks}, partitions=4
+    │ RepartitionExec: partitioning=Hash([k@0], 4), input_partitions=2
+    │   AggregateExec: mode=Partial, gby=[k@0 as k], aggr=[count(Int64(1))]
+    │     DataSourceExec: file_groups={{1 group: [[/data/sf1/lineitem/part-0.parquet]]}}
+    └──────────────────────────────────────────────────"""
+
+    def plan(arm: str) -> dict[str, Any]:
+        if arm == "local":
+            return {"stages": None, "tasks": None, "text": single}
+        tasks = 2 if arm == "decorator" else 3
+        return {"stages": 2, "tasks": 2 + tasks, "text": staged(tasks)}
+
+    return {arm: {query: plan(arm) for query in queries} for arm in arms}
+
+
 def make_generated() -> dict[str, Any]:
     """Results of generated queries in the form of `generated_queries.json`, with one difference."""
     counts = {"run": 200, "equal": 200, "distributed": 190, "mismatch": 0, "vacuous": 9, "seed": SEED}
@@ -394,6 +422,7 @@ def write_small(folder: Path = RUN_SMALL) -> Path:
         "packaging": make_packaging(),
         "conformance": make_conformance(),
         "generated_queries": make_generated(),
+        "plans": make_plans(arms),
         "calibration": calibrate(suites=20, resamples=1000).model_dump(mode="json"),
     }
     if folder.exists():

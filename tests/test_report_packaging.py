@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import HarnessFault, UserError
 from report_helpers import make_packaging
-from reports.packaging import PROBE, build_packaging, collect_packaging, measure_arm, probe
+from reports.packaging import PROBE, build_packaging, collect_packaging, measure_arms, probe
 from reports.source_facts import (
     code_share,
     facts_map,
@@ -77,7 +77,7 @@ def test_probe_usage():
 
 
 def test_a_failed_measurement_becomes_reasons():
-    document = {"arms": {"local": measure_arm(PYTHON, ["no_such_package"], repeats=1)}}
+    document = {"arms": measure_arms({"local": (PYTHON, ["no_such_package"])}, repeats=1)}
     (row,) = build_packaging(document).rows
     assert row.import_cost is None
     assert "no_such_package" in row.reasons["import_cost"]

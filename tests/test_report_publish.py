@@ -161,7 +161,7 @@ def test_junit_counts_what_it_holds(report: Report, tmp_path: Path, capsys: Capt
 
 
 def test_unknown_base_is_one_message(capsys: Capture):
-    assert main(["report", str(RUN_SMALL), "--exit-code", "--base", "nobody"]) == EXIT_USAGE
+    assert main(["report", str(RUN_SMALL), "--pr-comment", "--base", "nobody"]) == EXIT_USAGE
     assert "--base nobody: the run has no such arm" in capsys.readouterr().err
 
 

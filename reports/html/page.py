@@ -12,6 +12,8 @@ from reports import plots, words
 from reports.blocks import block_tables
 from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
+from reports.plans import stages_svg
+from reports.plans import words as plan_words
 from reports.shortest import ScriptDiff
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,6 +28,7 @@ CONTENTS = (
     ("forest", "Time"),
     ("queries", "Queries"),
     ("usage", "Cost"),
+    ("plans", "Plans"),
     ("conformance", "Conformance"),
     ("api", "API"),
     ("packaging", "Packaging"),
@@ -95,6 +98,7 @@ def render_html(report: Report) -> str:
         lifecycle=_lifecycle(report),
         check_kinds=CHECK_KINDS,
         blocks=block_tables(report),
+        plans=_plans(report),
         missing_blocks=[name for name in BLOCK_NAMES if name in report.absent],
         roles=ROLES,
         script_words=script_words,
@@ -123,6 +127,27 @@ def glossary() -> dict[str, str]:
     """Terms and their meanings."""
     terms: dict[str, str] = read_toml(GLOSSARY_FILE, "glossary")["terms"]
     return dict(sorted(terms.items(), key=lambda item: item[0].lower()))
+
+
+def _plans(report: Report) -> list[dict[str, Any]]:
+    """Plans with their pictures."""
+    from markupsafe import Markup
+
+    return [
+        {
+            "query": entry.query,
+            "groups": [
+                {
+                    "arms": group.arms,
+                    "words": plan_words(group),
+                    "text": group.text,
+                    "svg": Markup(stages_svg(group, entry.query)),  # noqa: S704 - our own SVG, texts escaped in it
+                }
+                for group in entry.groups
+            ],
+        }
+        for entry in report.plans or []
+    ]
 
 
 def _plots(report: Report) -> dict[str, str]:
