@@ -158,3 +158,125 @@ def test_strict_session_refuses_what_stays_local(
     message = strategy.run(textwrap.dedent(code), [w.url for w in workers])
     assert "strict" in message
     assert "compression" in message
+
+
+ONE_PARTITION = """
+import pyarrow as pa, pyarrow.parquet as pq, tempfile
+folder = tempfile.mkdtemp()
+pq.write_table(pa.table({"id": list(range(4000))}), folder + "/t.parquet", row_group_size=1000)
+options = {"datafusion.execution.target_partitions": "2", "distributed.file_scan_config_bytes_per_partition": "1"}
+ctx = make_context({**options, **%r}, urls)
+ctx.register_parquet("t", folder)
+before = tasks()
+got = ctx.sql(%r).to_pydict()
+answer([got, tasks() - before])
+"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "settings", "right"),
+    [
+        (
+            (
+                "SELECT k, max(n) AS n FROM (SELECT id % 3 AS k, row_number() OVER (ORDER BY id) AS n FROM t) "
+                "GROUP BY k ORDER BY k"
+            ),
+            {},
+            {"k": [0, 1, 2], "n": [4000, 3998, 3999]},
+        ),
+        (
+            (
+                "SELECT k, max(n) AS n FROM (SELECT id % 3 AS k, sum(id) OVER (ORDER BY id) AS n FROM t) "
+                "GROUP BY k ORDER BY k"
+            ),
+            {},
+            {"k": [0, 1, 2], "n": [sum(range(4000)), sum(range(3998)), sum(range(3999))]},
+        ),
+        (
+            (
+                "SELECT k, max(n) AS n FROM (SELECT id % 3 AS k, row_number() OVER (PARTITION BY id % 2 ORDER BY id) AS n "
+                "FROM t) GROUP BY k ORDER BY k"
+            ),
+            {},
+            {"k": [0, 1, 2], "n": [2000, 1999, 2000]},
+        ),
+        (
+            "SELECT k, count(*) AS n FROM (SELECT id % 3 AS k FROM t LIMIT 7) GROUP BY k ORDER BY k",
+            {},
+            {"k": [0, 1, 2], "n": [3, 2, 2]},
+        ),
+        (
+            "SELECT id % 2 AS k, count(*) AS n FROM (SELECT id FROM t LIMIT 5 OFFSET 3) GROUP BY 1 ORDER BY 1",
+            {},
+            {"k": [0, 1], "n": [2, 3]},
+        ),
+        (
+            (
+                "SELECT k, rank() OVER (PARTITION BY k ORDER BY k) AS n FROM (SELECT DISTINCT id % 3 AS k FROM t) "
+                "ORDER BY k"
+            ),
+            {"datafusion.optimizer.repartition_aggregations": "false"},
+            {"k": [0, 1, 2], "n": [1, 1, 1]},
+        ),
+        (
+            (
+                "SELECT k, n, rank() OVER (PARTITION BY n ORDER BY k) AS r FROM "
+                "(SELECT id % 3 AS k, count(*) AS n FROM t GROUP BY id % 3) ORDER BY k"
+            ),
+            {"datafusion.optimizer.repartition_aggregations": "false"},
+            {"k": [0, 1, 2], "n": [1334, 1333, 1333], "r": [1, 1, 2]},
+        ),
+        (
+            (
+                "SELECT a.id FROM t a CROSS JOIN (SELECT count(*) AS n FROM t WHERE id < 10) b "
+                "WHERE a.id < b.n ORDER BY a.id"
+            ),
+            {},
+            {"id": list(range(10))},
+        ),
+    ],
+)
+@pytest.mark.parametrize("round_robin", ["true", "false"])
+def test_what_needs_all_rows_in_one_place_has_them(
+    strategy: Strategy,
+    workers: list[WorkerProcess],
+    sql: str,
+    settings: dict[str, str],
+    right: dict[str, list[int]],
+    round_robin: str,
+) -> None:
+    """A file of one partition satisfies every requirement without an exchange; split over tasks, it no longer does."""
+    settings = {**settings, "datafusion.optimizer.enable_round_robin_repartition": round_robin}
+    got, _ = strategy.run(ONE_PARTITION % (settings, sql), [w.url for w in workers])
+    assert got == right
+
+
+def test_a_column_that_the_reader_makes_stays_on_the_coordinator(
+    strategy: Strategy, workers: list[WorkerProcess], split_table: Path
+) -> None:
+    code = f"""
+    ctx = make_context({{"distributed.file_scan_config_bytes_per_partition": "1"}}, urls)
+    ctx.register_parquet("t", {str(split_table)!r})
+    frame = ctx.table("t").select(df.functions.file_row_index().alias("i"))
+    rows = sorted(frame.to_pydict()["i"])
+    answer([rows, plan_info(frame)["distributed"]])
+    """
+    rows, told = strategy.run(textwrap.dedent(code), [w.url for w in workers])
+    assert rows == sorted(list(range(250)) * 4)
+    assert told is False
+
+
+def test_a_query_as_a_table_of_another_one(strategy: Strategy, workers: list[WorkerProcess], split_table: Path) -> None:
+    """A temporary view is planned inside of the plan that reads it: one distributed plan within another is none."""
+    code = f"""
+    ctx = make_context({{"datafusion.execution.target_partitions": "2",
+                         "distributed.file_scan_config_bytes_per_partition": "1"}}, urls)
+    ctx.register_parquet("t", {str(split_table)!r})
+    view = ctx.sql("SELECT k, sum(v) AS s FROM t GROUP BY k").into_view(temporary=True)
+    ctx.register_table("w", view)
+    joined = "SELECT count(*) AS n, sum(w.s) AS s FROM t JOIN w ON t.k = w.k WHERE t.v < 100"
+    answer([ctx.sql("SELECT sum(s) AS s FROM w").to_pydict(), ctx.sql(joined).to_pydict()])
+    """
+    one, two = strategy.run(textwrap.dedent(code), [w.url for w in workers])
+    assert one == {"s": [sum(range(1000))]}
+    assert two == {"n": [100], "s": [10 * sum(range(1000))]}

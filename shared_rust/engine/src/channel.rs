@@ -4,10 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
-use datafusion_distributed::{ChannelResolver, WorkerChannel};
-use http::{HeaderValue, Request, header::AUTHORIZATION};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest,
+    GetWorkerInfoResponse, SetPlanRequest, WorkerChannel, WorkerToCoordinatorMsg,
+};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use http::{HeaderMap, HeaderValue, Request, header::AUTHORIZATION};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::sync::OnceCell;
@@ -157,9 +165,85 @@ fn unreachable_worker(
     )
 }
 
+/// Says which worker it was when a connection breaks; the engine's own error names an address at best.
+struct Named {
+    url: Url,
+    inner: Box<dyn WorkerChannel>,
+}
+
+/// What the errors of a broken or refused connection have in their text; errors of the query itself pass unchanged.
+const BROKEN: [&str; 5] = [
+    "transport error",
+    "connect error",
+    "connection error",
+    "h2 protocol error",
+    "error reading a body from connection",
+];
+
+fn name_worker(url: &Url, error: DataFusionError) -> DataFusionError {
+    let text = error.to_string();
+    if text.contains(url.as_str()) || !BROKEN.iter().any(|broken| text.contains(broken)) {
+        return error;
+    }
+    error.context(format!(
+        "The connection to worker '{url}' broke. Did it end, or is the network down?"
+    ))
+}
+
+#[async_trait]
+impl WorkerChannel for Named {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        set_plan_request: SetPlanRequest,
+        c2w_stream: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
+        let url = self.url.clone();
+        let answers = self
+            .inner
+            .coordinator_channel(headers, set_plan_request, c2w_stream, metrics, task_ctx)
+            .await
+            .map_err(|e| name_worker(&url, e))?;
+        Ok(answers.map_err(move |e| name_worker(&url, e)).boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+        let url = self.url.clone();
+        let streams = self
+            .inner
+            .execute_task(headers, request, metrics, task_ctx)
+            .await
+            .map_err(|e| name_worker(&url, e))?;
+        let named = streams.into_iter().map(|stream| {
+            let url = url.clone();
+            stream.map_err(move |e| name_worker(&url, e)).boxed()
+        });
+        Ok(named.collect())
+    }
+
+    async fn get_worker_info(
+        &mut self,
+        request: GetWorkerInfoRequest,
+    ) -> Result<GetWorkerInfoResponse> {
+        let answer = self.inner.get_worker_info(request).await;
+        answer.map_err(|e| name_worker(&self.url, e))
+    }
+}
+
 #[async_trait]
 impl ChannelResolver for Channels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        Ok(create_worker_client(self.get(url).await?))
+        Ok(Box::new(Named {
+            url: url.clone(),
+            inner: create_worker_client(self.get(url).await?),
+        }))
     }
 }

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
-use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::expr::WindowFunctionDefinition;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, ScalarUDF, WindowUDF};
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
@@ -152,6 +152,13 @@ fn examine(
 
 static BUILT_IN: std::sync::LazyLock<SessionState> =
     std::sync::LazyLock::new(|| SessionStateBuilder::new().with_default_features().build());
+
+/// A context with the built-in functions and nothing else.
+pub fn built_in_functions() -> &'static TaskContext {
+    static CONTEXT: std::sync::LazyLock<Arc<TaskContext>> =
+        std::sync::LazyLock::new(|| BUILT_IN.task_ctx());
+    &CONTEXT
+}
 
 impl Functions {
     /// The header, or nothing when there is nothing to send.

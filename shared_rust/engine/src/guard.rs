@@ -6,28 +6,49 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::physical_plan::{CsvSource, FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::analyze::AnalyzeExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode,
 };
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{
+    Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+};
 use datafusion::prelude::SessionConfig;
-use datafusion_distributed::DistributedCodec;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedCodec,
+};
+
 use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use prost::Message;
 
+use crate::functions::built_in_functions;
+
 /// What to do with a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing stands against it.
-    Distribute,
-    /// Joins must not broadcast: a row limit in a build side would be applied once per consumer.
-    DistributeWithoutBroadcast,
+    /// It is distributed, with the session's options except for these.
+    Distribute(Without),
     /// It runs on the coordinator, for this reason.
     StayLocal(String),
+}
+
+/// Options of the engine that one plan must do without.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Without {
+    /// Joins must not broadcast: a row limit in a build side would be applied once per consumer.
+    pub broadcast: bool,
+    /// No second aggregation before a shuffle: it expands grouping sets a second time.
+    pub partial_reduce: bool,
 }
 
 /// Decides from the local plan.
@@ -38,11 +59,17 @@ pub fn inspect(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<
     if let Some(reason) = too_deep(plan, config) {
         return Ok(Decision::StayLocal(reason));
     }
-    Ok(if limits_a_build_side(plan) {
-        Decision::DistributeWithoutBroadcast
-    } else {
-        Decision::Distribute
-    })
+    Ok(Decision::Distribute(Without {
+        broadcast: limits_a_build_side(plan),
+        partial_reduce: plan.exists(|node| Ok(has_grouping_sets(node)))?,
+    }))
+}
+
+/// Rule 5: with `distributed.partial_reduce` the engine puts one more aggregation in front of a shuffle, which expands
+/// `ROLLUP`, `CUBE` and `GROUPING SETS` again. Seen as every group several times.
+fn has_grouping_sets(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.downcast_ref::<AggregateExec>()
+        .is_some_and(|aggregate| !aggregate.group_expr().is_single())
 }
 
 /// Rule 1: a `LIMIT` above the broadcast of a build side picks its rows in every consumer task anew, so different
@@ -92,10 +119,97 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
         .map(|_| format!("{} exists only in this process", plan.name())))
 }
 
+/// Rule 4: an operator that needs all rows in one place, or all rows of a key, gets them from an exchange below it. Over
+/// a scan of a single partition there is none, because one partition satisfies every requirement; and the engine, which
+/// splits a scan over tasks wherever no operator of its stage says otherwise, then runs the operator once per task on a
+/// part of the rows. Seen as `LIMIT 7` that gives 14 rows, and as row numbers that start anew. The same holds for a
+/// limit inside the scan itself. Such an operator keeps its stage in one task.
+pub fn keeps_in_one_task(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse>> {
+    needs_one_task(event.plan).then(|| Ok(DesiredTaskCountEventResponse::maximum(1)))
+}
+
+fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if is_exchange(plan) {
+        return false;
+    }
+    let single = plan.output_partitioning().partition_count() == 1;
+    if plan.fetch().is_some() && single && reaches_a_leaf(plan) {
+        return true;
+    }
+    let required = plan.input_distribution_requirements();
+    let collected = collects_left(plan);
+    plan.children().into_iter().enumerate().any(|(i, child)| {
+        let whole = matches!(
+            required.child_distribution(i),
+            Some(Distribution::SinglePartition | Distribution::HashPartitioned(_))
+        );
+        // The build side of such a join is broadcast; the engine sees to that itself.
+        whole && !(collected && i == 0) && reaches_a_leaf(child)
+    })
+}
+
+/// Whether rows get from a leaf to `plan` inside one stage, so that its tasks see parts of them.
+fn reaches_a_leaf(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if is_exchange(plan) {
+        return false;
+    }
+    let children = plan.children();
+    let skipped = usize::from(collects_left(plan));
+    children.is_empty() || children.into_iter().skip(skipped).any(reaches_a_leaf)
+}
+
+/// Where the engine puts a boundary between two stages.
+fn is_exchange(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<CoalescePartitionsExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan
+            .downcast_ref::<RepartitionExec>()
+            .is_some_and(|r| matches!(r.partitioning(), Partitioning::Hash(_, _)))
+}
+
+fn collects_left(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<CrossJoinExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan
+            .downcast_ref::<HashJoinExec>()
+            .is_some_and(|join| *join.partition_mode() == PartitionMode::CollectLeft)
+}
+
+/// The same plan, such that its topmost stage, which runs once on the coordinator, is not counted as several tasks: that
+/// happens when a scan of one partition is part of it. A limit without a number passes everything on and asks for
+/// one task, see [`keeps_in_one_task`].
+pub fn with_whole_top(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    if let Some(analyze) = plan.downcast_ref::<AnalyzeExec>() {
+        let whole = with_whole_top(analyze.input());
+        return Arc::clone(plan)
+            .with_new_children(vec![whole])
+            .unwrap_or_else(|_| Arc::clone(plan));
+    }
+    let single = plan.output_partitioning().partition_count() == 1;
+    if single && !plan.children().is_empty() && reaches_a_leaf(plan) && !needs_one_task(plan) {
+        return Arc::new(GlobalLimitExec::new(Arc::clone(plan), 0, None));
+    }
+    Arc::clone(plan)
+}
+
 /// A file scan survives if sending an empty one like it gives an equal one back.
 fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option<String>> {
+    if let Some(column) = files.file_source().table_schema().virtual_columns().first() {
+        return Ok(Some(format!(
+            "the column '{}' is made by the reader, and its wire format does not carry it",
+            column.name()
+        )));
+    }
     let kind = files.file_source().file_type().to_string();
-    if !matches!(kind.as_str(), "csv" | "json") {
+    // The engine splits files over tasks without asking.
+    if !files.file_source().supports_repartitioning() {
+        return Ok(Some(format!(
+            "a file of this {kind} table can only be read as a whole"
+        )));
+    }
+    if kind == "parquet" {
         return Ok(None);
     }
     let reason = |what: &str| {
@@ -113,11 +227,19 @@ fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option
     let Ok(bytes) = encode(&plan, config) else {
         return Ok(reason("the reader's options"));
     };
-    let context = datafusion::execution::TaskContext::default().with_session_config(config.clone());
+    if !matches!(kind.as_str(), "csv" | "json") {
+        return Ok(None);
+    }
     let codec = DistributedCodec::new_combined_with_user(config);
     let returned = datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec(
-        &bytes, &context, &codec,
-    )?;
+        &bytes,
+        built_in_functions(),
+        &codec,
+    );
+    // A function of the user in the scan's projection: only a worker that was sent it can read this.
+    let Ok(returned) = returned else {
+        return Ok(reason("an expression in the scan"));
+    };
     Ok(if reader_options(&plan) == reader_options(&returned) {
         None
     } else {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::display::{PlanType, StringifiedPlan};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result, internal_datafusion_err, plan_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -23,7 +24,7 @@ use datafusion_proto::physical_plan::PhysicalExtensionCodec;
 
 use crate::exec::DistributedQueryExec;
 use crate::functions;
-use crate::guard::{self, Decision};
+use crate::guard::{self, Decision, Without};
 use crate::inspect::is_distributed;
 use crate::session::Cluster;
 
@@ -75,11 +76,23 @@ impl EnginePlanner {
 
     async fn plan(&self, logical: &LogicalPlan, session: &dyn Session) -> Result<Planned> {
         let local = self.local(logical, session).await?;
+        // A table that is a query of this session (a temporary view) has been planned by now, and runs on workers. What
+        // is above it runs here: a distributed plan inside of another one would run once per task.
+        if local.exists(|node| Ok(node.is::<DistributedQueryExec>()))? {
+            return Ok(Planned {
+                plan: local,
+                local_because: None,
+            });
+        }
         let decision = guard::inspect(&local, session.config())?;
+        // Workers that cannot be named are an error of the query, not a reason to run it alone.
+        let workers = members(session)?;
         let distributed = match &decision {
-            Decision::Distribute => distribute(&local, logical, session).await?,
-            Decision::DistributeWithoutBroadcast => {
-                distribute(&local, logical, &without_broadcast(session)?).await?
+            Decision::Distribute(without) if *without == Without::default() => {
+                distribute(&local, logical, session).await
+            }
+            Decision::Distribute(without) => {
+                distribute(&local, logical, &without_options(session, *without)?).await
             }
             Decision::StayLocal(reason) => {
                 return Ok(Planned {
@@ -88,10 +101,22 @@ impl EnginePlanner {
                 });
             }
         };
+        let distributed = match distributed {
+            Ok(distributed) => distributed,
+            // The local plan stands; only its distribution failed.
+            Err(error) => {
+                return Ok(Planned {
+                    plan: local,
+                    local_because: Some(format!(
+                        "the engine cannot distribute this plan ({error})"
+                    )),
+                });
+            }
+        };
         if !is_distributed(&distributed) {
             return Ok(Planned {
                 plan: local,
-                local_because: Some(one_task(session)?),
+                local_because: Some(one_task(session, workers)?),
             });
         }
         let functions = functions::collect(logical, &self.codecs)?;
@@ -166,12 +191,16 @@ impl QueryPlanner for EnginePlanner {
     }
 }
 
-/// Why datafusion-distributed left a plan in one piece.
-fn one_task(session: &dyn Session) -> Result<String> {
+/// Number of workers; zero for a session without a cluster.
+fn members(session: &dyn Session) -> Result<usize> {
     let cluster = session.config().get_extension::<Cluster>();
-    let workers = cluster.map_or(Ok(0), |cluster| {
+    cluster.map_or(Ok(0), |cluster| {
         cluster.members().get_urls().map(|urls| urls.len())
-    })?;
+    })
+}
+
+/// Why datafusion-distributed left a plan in one piece.
+fn one_task(session: &dyn Session, workers: usize) -> Result<String> {
     let most =
         DistributedConfig::from_config_options(session.config().options())?.max_tasks_per_stage;
     Ok(if workers == 1 {
@@ -204,7 +233,7 @@ async fn distribute(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     // The passes are private; the only way in is the planner, which first asks the planner before it.
     let mut builder = SessionStateBuilder::new()
-        .with_query_planner(Arc::new(Preplanned(Arc::clone(local))))
+        .with_query_planner(Arc::new(Preplanned(guard::with_whole_top(local))))
         .with_distributed_planner();
     let planner = std::mem::take(builder.query_planner())
         .ok_or_else(|| internal_datafusion_err!("no distributed planner"))?;
@@ -226,13 +255,14 @@ impl QueryPlanner for Preplanned {
     }
 }
 
-fn without_broadcast(session: &dyn Session) -> Result<SessionState> {
+fn without_options(session: &dyn Session, without: Without) -> Result<SessionState> {
     let mut state = session
         .as_any()
         .downcast_ref::<SessionState>()
         .cloned()
         .ok_or_else(|| internal_datafusion_err!("the session is not a SessionState"))?;
-    DistributedConfig::from_config_options_mut(state.config_mut().options_mut())?.broadcast_joins =
-        false;
+    let options = DistributedConfig::from_config_options_mut(state.config_mut().options_mut())?;
+    options.broadcast_joins &= !without.broadcast;
+    options.partial_reduce &= !without.partial_reduce;
     Ok(state)
 }

@@ -1,7 +1,7 @@
 //! A session that plans distributed queries.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -11,6 +11,7 @@ use datafusion_distributed::{DistributedConfig, DistributedExt, SessionStateBuil
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
 
 use crate::channel::Channels;
+use crate::guard;
 use crate::membership::{Callback, Membership};
 use crate::planner::EnginePlanner;
 use crate::spec::ClusterSpec;
@@ -25,7 +26,6 @@ pub struct Cluster {
     channels: Channels,
     process: u32,
     stores: Opened,
-    environment: OnceLock<Arc<RuntimeEnv>>,
 }
 
 impl fmt::Debug for Cluster {
@@ -45,7 +45,6 @@ impl Cluster {
             channels: Channels::new(&spec)?,
             process: std::process::id(),
             stores: spec.object_stores.open()?,
-            environment: OnceLock::new(),
             spec,
         };
         // An option that the engine does not know is found here, where the user can see which call was wrong.
@@ -58,17 +57,10 @@ impl Cluster {
         &self.members
     }
 
-    /// The environment for sessions that have none of their own: `shared`, or one of this cluster's own when it has
-    /// object stores, since what is cached of a file belongs to the credentials it was read with.
-    pub fn environment(&self, shared: &Arc<RuntimeEnv>) -> Result<Arc<RuntimeEnv>> {
-        if self.stores.is_empty() {
-            return Ok(Arc::clone(shared));
-        }
-        if let Some(own) = self.environment.get() {
-            return Ok(Arc::clone(own));
-        }
-        let own = stores::environment(&self.stores, shared)?;
-        Ok(Arc::clone(self.environment.get_or_init(|| own)))
+    /// An environment for one session, with the cluster's object stores. It is the session's own: listings are kept for
+    /// as long as it lives, and a session made later must see files that were written meanwhile.
+    pub fn environment(&self) -> Result<Arc<RuntimeEnv>> {
+        stores::environment(&self.stores, &RuntimeEnv::default())
     }
 
     /// Refuses a process that was forked from the one that made this cluster: the threads that serve its connections
@@ -160,7 +152,8 @@ pub fn install(
     let mut builder = builder
         .with_distributed_worker_resolver(cluster.members.clone())
         .with_distributed_channel_resolver(cluster.channels.clone())
-        .with_distributed_planner();
+        .with_distributed_planner()
+        .with_distributed_desired_task_count_handler(guard::keeps_in_one_task);
     for codec in &codecs {
         builder = builder.with_distributed_user_codec_arc(Arc::clone(codec));
     }

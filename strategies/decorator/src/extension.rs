@@ -12,7 +12,7 @@ use datafusion_python_util::{
     create_query_planner_capsule, ffi_logical_codec_from_pycapsule,
     ffi_physical_codec_from_pycapsule, ffi_task_context_provider_from_pycapsule, get_tokio_runtime,
 };
-use df_strategies_bindings::cluster_from_python;
+use df_strategies_bindings::{cluster_from_python, to_py_err};
 use df_strategies_engine::Cluster;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -71,6 +71,7 @@ impl DistributedExtension {
         let logical_codec: Arc<dyn LogicalExtensionCodec> = (&logical).into();
         let planner = HostPlanner {
             options: options.share(),
+            runtime: self.cluster.environment().map_err(to_py_err)?,
             logical_codec,
             physical_codec: physical,
         };

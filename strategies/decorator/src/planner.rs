@@ -1,7 +1,7 @@
 //! The query planner that the host calls.
 
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -22,13 +22,12 @@ use crate::handle::HandleExec;
 use crate::hydrate::hydrate;
 use crate::options::SessionOptions;
 
-/// One environment for all queries: with a fresh one each query would read every Parquet footer and listing again,
-/// which made a whole TPC-H suite 14 % slower.
-static RUNTIME: LazyLock<Arc<RuntimeEnv>> = LazyLock::new(Arc::default);
-
 /// Plans the host's queries on this side.
 pub struct HostPlanner {
     pub options: SessionOptions,
+    /// One environment for all queries of the session: with a fresh one each query would read every Parquet footer and
+    /// listing again, which made a whole TPC-H suite 14 % slower.
+    pub runtime: Arc<RuntimeEnv>,
     pub logical_codec: Arc<dyn LogicalExtensionCodec>,
     pub physical_codec: Arc<dyn PhysicalExtensionCodec>,
 }
@@ -52,7 +51,7 @@ impl HostPlanner {
         }
         let builder = SessionStateBuilder::new()
             .with_config(self.options.describe_in(config)?)
-            .with_runtime_env(cluster.environment(&RUNTIME)?)
+            .with_runtime_env(Arc::clone(&self.runtime))
             .with_default_features();
         Ok(install(builder, vec![Arc::clone(&self.physical_codec)])?.build())
     }

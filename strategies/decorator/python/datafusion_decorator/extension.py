@@ -24,6 +24,10 @@ SCALAR_SUBQUERY_SETTING = "datafusion.optimizer.enable_physical_uncorrelated_sca
 """The host optimizes the logical plan. With this setting on, it leaves uncorrelated scalar subqueries in place, and no
 distributed plan can hold them; off, it turns them into joins, with the same results."""
 
+LEAF_EXPRESSION_SETTING = "datafusion.optimizer.enable_leaf_expression_pushdown"
+"""With this setting on, the host gives expressions over struct fields names that do not survive its plan's way here: an
+aggregate above them cannot be read. Off, only the place where they are computed changes."""
+
 
 class DistributedExtension:
     """An extension bundle for `SessionContext.with_extensions`; one object may serve several contexts.
@@ -60,13 +64,14 @@ class DistributedExtension:
     def __datafusion_session_planner__(self, ctx: SessionContext, fallback: Any) -> Any:
         """Return the distributed planner in place of the session's own one, and decorate the context.
 
-        One setting of the session changes: see `SCALAR_SUBQUERY_SETTING`. It is the last thing done here, so that a
-        failure before it leaves the session as it was.
+        Two settings of the session change: see `SCALAR_SUBQUERY_SETTING` and `LEAF_EXPRESSION_SETTING`. They are the
+        last thing done here, so that a failure before it leaves the session as it was.
         """
         options = _native.SessionOptions(self._native)
         planner = self._native.planner(ctx, options)
         register_on_host(ctx, self._stores)
-        ctx.sql(f"SET {SCALAR_SUBQUERY_SETTING} = false")
+        for setting in (SCALAR_SUBQUERY_SETTING, LEAF_EXPRESSION_SETTING):
+            ctx.sql(f"SET {setting} = false")
         decorate(ctx, options)
         return planner
 
