@@ -19,7 +19,7 @@ PAGES = [
 ]
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-COMMAND = re.compile(r"\bdf-strategies ([a-z]+)\b")
+COMMAND = re.compile(r"\bdf-strategies ([a-z][a-z-]*)\b")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

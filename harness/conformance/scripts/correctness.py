@@ -19,7 +19,7 @@ SQL = {
     "full join": "SELECT a.v, b.w FROM t a FULL JOIN u b ON a.v = b.w * 300",
     "semi join": "SELECT v FROM t WHERE k IN (SELECT k FROM u WHERE w > 2)",
     "anti join": "SELECT v FROM t WHERE k NOT IN (SELECT k FROM u WHERE w > 2)",
-    "cross join": "SELECT count(*) FROM t CROSS JOIN u",
+    "cross join": "SELECT sum(t.v * u.w) FROM t CROSS JOIN u",
     "inequality join": "SELECT count(*) FROM t a JOIN u b ON a.v < b.w",
     "self join": "SELECT a.k, count(*) FROM t a JOIN t b ON a.v = b.v + 1 GROUP BY a.k",
     "having": "SELECT k, avg(v) FROM t GROUP BY k HAVING avg(v) > 500",

@@ -55,7 +55,7 @@ def token(arm: Arm) -> None:
 
 def tls(arm: Arm) -> None:
     files = arm.given["tls"]
-    flags = ("--tls-cert", files["server"], "--tls-key", files["server_key"])
+    flags = ("--tls-cert", files["server"], "--tls-key", files["server_key"], "--tls-ca", files["ca"])
     with arm.worker(*flags) as one, arm.worker(*flags) as two:
         urls = [one.url, two.url]
         arm.check(all(url.startswith("https://") for url in urls), f"URLs of workers with TLS: {urls}")
