@@ -186,6 +186,7 @@ def _settings(manifest: Manifest, finished: int) -> RunSettingsInfo:
         seed=given.seed,
         interleave=given.interleave,
         timeout_s=given.timeout_s,
+        cache="cold" if given.cold else "hot",
         config=given.config,
         queries=given.queries,
     )

@@ -30,9 +30,10 @@ def make_headline(
     against = (_against(comparisons, strategies, base, words) for base, words in _BASE_WORDS.items())
     sentences = [*_failures(comparisons, strategies), *decision.says, *filter(None, against)]
     sentences.append(_validity(summary, judged))
+    rounds = f"{settings.rounds_finished} {'cold ' if settings.cache == 'cold' else ''}rounds"
     title = (
         f"TPC-H SF{settings.scale_factor}, {len(settings.queries)} queries ({settings.query_set}), "
-        f"{settings.rounds_finished} rounds, {settings.workers} worker{'s' if settings.workers != 1 else ''}: "
+        f"{rounds}, {settings.workers} worker{'s' if settings.workers != 1 else ''}: "
         f"{', '.join(strategies) or 'no strategy'}"
     )
     return Headline(title=title, sentences=sentences)

@@ -212,7 +212,7 @@ def night_of(run: RunDirectory) -> Night:
         form=manifest.settings.form,
         workers=manifest.settings.workers,
         config=manifest.settings.config,
-        cache="cold" if getattr(manifest.settings, "cold", False) else "hot",
+        cache="cold" if manifest.settings.cold else "hot",
         data_fingerprint=manifest.data.fingerprint,
         rounds=rounds,
         seed=data.seed,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from harness.calibration import Calibration
-from harness.errors import HarnessFault
+from harness.errors import HarnessFault, UserError
 from harness.model import Sample
 from harness.provenance import Manifest
 from harness.rundir import RunDirectory
@@ -46,6 +46,13 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
         HarnessFault: a file in it is damaged.
     """
     run = RunDirectory.open(run_dir)
+    manifest = run.manifest()
+    if manifest.settings.streams:
+        msg = (
+            f"run {manifest.run_id} is a throughput run: it has no paired times to report on. Its figures are in "
+            f"{run_dir / 'throughput.json'}"
+        )
+        raise UserError(msg)
     found = {}
     for name in (*EXTRA_FILES, *BLOCK_NAMES):
         value = (extras or {}).get(name)
@@ -58,7 +65,7 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
         found["surface_coverage"] = covered
     record = read_json(run_dir / RECORD) or {}
     missing = {part: str(entry["reason"]) for part, entry in record.get("parts", {}).items() if entry.get("reason")}
-    return Inputs(run.manifest(), run.samples(), found, missing, run.events(), read_json(run_dir / PLANS) or {})
+    return Inputs(manifest, run.samples(), found, missing, run.events(), read_json(run_dir / PLANS) or {})
 
 
 def read_calibration(extras: Mapping[str, Any]) -> Calibration | None:

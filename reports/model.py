@@ -194,6 +194,9 @@ class RunSettingsInfo(Frozen):
     seed: int
     interleave: str
     timeout_s: float
+    cache: Literal["hot", "cold"] = Field(
+        default="hot", description="`cold`: new processes and an empty page cache for every execution"
+    )
     config: dict[str, str]
     queries: list[str]
 

@@ -127,3 +127,24 @@ def test_figures_of_blocks_become_tables():
     assert found["faults"].rows == [["inline", "3", "12.35"], ["decorator", "none", "not told"]]
     assert found["peers"].rows == []
     assert "another form" in found["peers"].raw
+
+
+def test_a_throughput_run_is_refused_with_the_place_of_its_figures(tmp_path):
+    from harness.errors import UserError
+    from report_helpers import make_manifest, write_run
+
+    manifest = make_manifest(["local"])
+    manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"streams": 4})})
+    run = write_run(tmp_path / "run", [], manifest)
+    with pytest.raises(UserError, match=r"is a throughput run: .* throughput\.json"):
+        make_report(run)
+
+
+def test_a_cold_run_says_so(tmp_path):
+    from report_helpers import make_manifest, make_samples, write_run
+
+    manifest = make_manifest(["local", "native"])
+    manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"cold": True})})
+    report = make_report(write_run(tmp_path / "run", make_samples(["local", "native"]), manifest))
+    assert report.settings.cache == "cold"
+    assert "6 cold rounds" in report.headline.title
