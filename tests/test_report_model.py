@@ -136,7 +136,7 @@ def test_a_throughput_run_is_refused_with_the_place_of_its_figures(tmp_path):
     manifest = make_manifest(["local"])
     manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update={"streams": 4})})
     run = write_run(tmp_path / "run", [], manifest)
-    with pytest.raises(UserError, match=r"is a throughput run: .* throughput\.json"):
+    with pytest.raises(UserError, match=r"is a throughput run: .*throughput\.json"):
         make_report(run)
 
 
