@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import re
 import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +35,15 @@ _INSERTS = ("Insert Into", "Insert Overwrite", "Replace Into")
 
 _ADOPTED = ("DataFrame", "SessionContext")
 """Return annotations of the methods of the stock classes whose result is decorated too."""
+
+_READERS = tuple(
+    f"{verb}_{kind}" for verb in ("read", "register") for kind in ("avro", "arrow", "csv", "json", "parquet")
+)
+"""Methods that make a table from a path, their first argument or the one after the name."""
+
+_GLOB = frozenset("*?[")
+
+_GLOB_LOCATION = re.compile(r"\bLOCATION\s+'([^']*[*?\[][^']*)'", re.IGNORECASE)
 
 _WRITERS = ("write_csv", "write_json", "write_parquet", "write_parquet_with_options", "write_table")
 
@@ -165,13 +176,43 @@ def _writing(method: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
+def _refuse_pattern(path: object) -> None:
+    """Refuse a path with a pattern: of it a plan in its wire format keeps the folder, and every file would be read.
+
+    Raises:
+        NotImplementedError: there is one in the path, or in one of the paths.
+    """
+    paths = path if isinstance(path, (list, tuple)) else [path]
+    for one in paths:
+        text = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
+        if not _GLOB.isdisjoint(text):
+            msg = (
+                f"a decorated session cannot read the pattern {str(text)!r}: a plan on its way to the engine keeps only "
+                "the folder, and every file in it would be read. Put the files into a folder of their own and name that"
+            )
+            raise NotImplementedError(msg)
+
+
+def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
+    position = 0 if method.__name__.startswith("read") else 1
+
+    @functools.wraps(method)
+    def wrapper(self: DistributedSessionContext, *args: Any, **kwargs: Any) -> Any:
+        _refuse_pattern(args[position] if len(args) > position else kwargs.get("path"))
+        return self._session.adopt(method(self, *args, **kwargs))
+
+    return wrapper
+
+
 def _adopt_results(decorated: type[_T]) -> type[_T]:
     """Wrap the inherited methods that write, and those that return a frame or a context, which stay decorated so."""
     stock = decorated.__mro__[1]
     for name, method in vars(stock).items():
         if not inspect.isfunction(method) or name in vars(decorated):
             continue
-        if method.__annotations__.get("return") in _ADOPTED:
+        if name in _READERS:
+            setattr(decorated, name, _reading(method))
+        elif method.__annotations__.get("return") in _ADOPTED:
             setattr(decorated, name, _adopting(method))
         elif name in _WRITERS:
             setattr(decorated, name, _writing(method))
@@ -210,10 +251,13 @@ class DistributedSessionContext(SessionContext):
 
         Raises:
             ValueError: an unknown `distributed.*` option, with near matches, or a value that it does not take.
-            NotImplementedError: EXECUTE of a prepared statement that writes.
+            NotImplementedError: EXECUTE of a prepared statement that writes; a table at a path with a pattern.
         """
         session = self._session
         named, views = session.views_of(named_params)
+        found = _GLOB_LOCATION.search(query) if "external" in query.lower() else None
+        if found:
+            _refuse_pattern(found.group(1))
         try:
             frame = super().sql(query, options, param_values, **named)
         except ValueError as error:
