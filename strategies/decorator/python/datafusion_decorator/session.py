@@ -187,8 +187,8 @@ def _refuse_pattern(path: object) -> None:
         text = os.fspath(one) if isinstance(one, (str, os.PathLike)) else ""
         if not _GLOB.isdisjoint(text):
             msg = (
-                f"a decorated session cannot read the pattern {str(text)!r}: a plan on its way to the engine keeps only "
-                "the folder, and every file in it would be read. Put the files into a folder of their own and name that"
+                f"a decorated session cannot read the pattern {str(text)!r}: a plan on its way to the engine keeps the "
+                "folder alone, and every file in it would be read. Put the files into a folder of their own and name that"
             )
             raise NotImplementedError(msg)
 
