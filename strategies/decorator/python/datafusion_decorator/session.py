@@ -188,7 +188,7 @@ def _refuse_pattern(path: object) -> None:
         if not _GLOB.isdisjoint(text):
             msg = (
                 f"a decorated session cannot read the pattern {str(text)!r}: a plan on its way to the engine keeps the "
-                "folder alone, and every file in it would be read. Put the files into a folder of their own, and name it"
+                "folder alone, and every file in it would be read. Put the files into a folder of their own"
             )
             raise NotImplementedError(msg)
 
