@@ -13,17 +13,8 @@ pytest_plugins = ["strategy_fixtures"]
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# In the making: some of these fail against the real strategies, and until each failure is mended or explained as an
-# expected one they would only hide others. They are run by name: `pytest tests/conformance`.
-collect_ignore = [
-    "conformance",
-    "test_conformance.py",
-    "test_conformance_meta.py",
-    "test_fuzz_arms.py",
-    "test_fuzz_corpus.py",
-    "test_fuzz_generator.py",
-    "test_fuzz_shrink.py",
-]
+# Not yet seen to pass as a whole on the newest build of the strategies; run them by name.
+collect_ignore = ["test_fuzz_arms.py", "test_fuzz_corpus.py"]
 
 
 @pytest.fixture(scope="session")

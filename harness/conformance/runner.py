@@ -52,6 +52,7 @@ def run_checks(
     expected: Sequence[Expected] = (),
     earlier: Sequence[ConformanceResult] = (),
     say: Callable[[str], None] = lambda _: None,
+    so_far: Callable[[Sequence[ConformanceResult]], None] = lambda _: None,
     scripts: Path = SCRIPTS,
 ) -> list[ConformanceResult]:
     """Run every check on every arm; arms one after the other, so that only one has workers up.
@@ -64,6 +65,7 @@ def run_checks(
         expected: known failures.
         earlier: outcomes of the same arms that were found before; their logs are searched for panics too.
         say: told each outcome in one line.
+        so_far: given all outcomes of this call after each check, so that a run that is killed loses one check.
         scripts: folder with the bodies.
     """
     prerequisites = Prerequisites(keeper, folder / "prerequisites")
@@ -76,6 +78,7 @@ def run_checks(
                     continue
                 own.append(judge(run_one(check, site, keeper, prerequisites, folder, scripts), expected))
                 say(line_of(own[-1]))
+                so_far([*results, *own])
         finally:
             site.close()
         for check in checks:

@@ -47,12 +47,19 @@ def check_arms(
     with open_sites(chosen, path.parent / "logs", wheels=wheels, say=say) as (keeper, sites):
         made = {site.arm.name: site.environment.wheel_sha256 for site in sites}
         kept = _kept(before, checks, made, say)
-        results = run_checks(checks, sites, keeper, path.parent, expected=expected, earlier=kept, say=say)
-    if before is not None:
-        made = {**before.wheels, **made}
-        ran = {result.check for result in (*kept, *results)}
-        checks = [check for check in registry if check.id in ran]
-    done = shape(checks, [*kept, *results], expected, selection or {}, made)
+        wheels_of = {**(before.wheels if before is not None else {}), **made}
+
+        def shaped(results: Sequence[ConformanceResult], *, stopped: bool) -> ConformanceFile:
+            ran = {result.check for result in (*kept, *results)} | {check.id for check in checks}
+            rows = [check for check in registry if check.id in ran] if before is not None else checks
+            marked = {**(selection or {}), **({"stopped_early": True} if stopped else {})}
+            return shape(rows, [*kept, *results], expected, marked, wheels_of)
+
+        results = run_checks(
+            checks, sites, keeper, path.parent, expected=expected, earlier=kept, say=say,
+            so_far=lambda found: write(shaped(found, stopped=True), path),
+        )  # fmt: skip
+    done = shaped(results, stopped=False)
     write(done, path)
     return done, path
 

@@ -48,7 +48,7 @@ SQL = {
     "recursive cte": "WITH RECURSIVE r AS (SELECT 1 n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT r.n, count(*) FROM r JOIN t ON t.k = r.n GROUP BY 1",
     "order and limit": "SELECT v FROM t ORDER BY v DESC LIMIT 7",
     "offset": "SELECT v FROM t ORDER BY v LIMIT 5 OFFSET 990",
-    "limit in subquery": "SELECT count(*) FROM (SELECT * FROM t LIMIT 123)",
+    "limit in subquery": "SELECT k, count(*) FROM (SELECT k FROM t ORDER BY v LIMIT 123) GROUP BY k",
     "topk per group": "SELECT k, v FROM (SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) r FROM t) WHERE r <= 2",
     "unnest": "SELECT v, unnest(make_array(v, k)) FROM t WHERE v < 50",
     "struct": "SELECT named_struct('a', k, 'b', v)['b'] FROM t WHERE v < 20",
