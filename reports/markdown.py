@@ -18,7 +18,7 @@ from reports.markdown_parts import (
 )
 from reports.markdown_tools import details, table
 from reports.model import CheckRow, Comparison, QueryRow, Report
-from reports.plans import words as plan_words
+from reports.plans import short_words
 
 MAX_CHARACTERS = 65_000
 """GitHub refuses comments above 65 536 characters; the rest is room for what a workflow puts around it."""
@@ -182,7 +182,7 @@ def _plans(report: Report) -> Iterable[str]:
     lines: list[str] = []
     for entry in report.plans:
         for group in entry.groups:
-            lines += [f"- {entry.query}, {', '.join(group.arms)}: {plan_words(group)}"]
+            lines += [f"- {entry.query}, {', '.join(group.arms)}: {short_words(group)}"]
     yield from details("<b>Plans</b>: stages and tasks; the HTML report has pictures and texts", lines)
 
 

@@ -115,7 +115,7 @@ def _read_line(line: str, stage: dict[str, Any]) -> None:
         stage["operators"].append(operator[1])
 
 
-BOX, GAP, ROW = 128, 64, 62
+BOX, GAP, ROW = 116, 54, 62
 """Width of a stage's box, distance to the next column, height of a row, in px."""
 
 
@@ -142,8 +142,20 @@ def words(plan: PlanGroup) -> str:
     if not plan.stages:
         return "not distributed, one process"
     workers = [stage for stage in plan.stages if stage.number]
-    each = ", ".join(f"stage {stage.number} with {stage.tasks or 1} tasks" for stage in workers)
+    each = ", ".join(f"stage {stage.number} with {_tasks(stage.tasks or 1)}" for stage in workers)
     return f"{len(workers)} stages on workers ({each}), read by the coordinator"
+
+
+def short_words(plan: PlanGroup) -> str:
+    """The same in figures only."""
+    workers = [stage for stage in plan.stages if stage.number]
+    if not plan.stages:
+        return words(plan)
+    return f"{len(workers)} stages with {_tasks(sum(stage.tasks or 1 for stage in workers))} on workers"
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' if count != 1 else ''}"
 
 
 def _children(stage: Stage) -> list[tuple[int, str]]:
@@ -171,9 +183,9 @@ def _layout(stages: Mapping[int, Stage]) -> dict[int, tuple[int, int]]:
 def _box(stage: Stage, column: int, row: int) -> str:
     x, y = column * (BOX + GAP) + 2, row * ROW + 2
     title = f"stage {stage.number}" if stage.number else "coordinator"
-    tasks = f"{stage.tasks} tasks" if stage.tasks is not None else "1 process"
+    tasks = _tasks(stage.tasks) if stage.tasks is not None else "1 process"
     inside = ", ".join(entry.removesuffix("Exec") for entry in stage.operators[:6])
-    parts = "" if stage.partitions is None else f", {stage.partitions} partitions"
+    parts = "" if stage.partitions is None else f", {stage.partitions} part."
     return (
         f"<g><title>{escape(inside)}</title>"
         f'<rect x="{x}" y="{y}" width="{BOX}" height="{ROW - 18}" rx="4" fill="var(--panel)" stroke="var(--muted)"/>'

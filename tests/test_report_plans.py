@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_helpers import RUN_SMALL, make_plans
 from reports.build import make_report
-from reports.plans import LINE_LENGTH, MAX_LINES, cut, parse_stages, query_plans, stages_svg, tidy, words
+from reports.plans import LINE_LENGTH, MAX_LINES, cut, parse_stages, query_plans, short_words, stages_svg, tidy, words
 
 DISTRIBUTED = make_plans(["native"])["native"]["q01"]["text"]
 
@@ -24,6 +24,8 @@ def test_same_plans_stand_together():
     groups = {tuple(group.arms): group for group in report.plans[0].groups}
     assert set(groups) == {("local",), ("native", "inline", "external"), ("decorator",)}
     assert "stage 1 with 2 tasks" in words(groups["decorator",])
+    assert short_words(groups["decorator",]) == "2 stages with 4 tasks on workers"
+    assert words(groups["local",]) == short_words(groups["local",])
     assert words(groups["local",]) == "not distributed, one process"
 
 

@@ -12,8 +12,7 @@ from reports import plots, words
 from reports.blocks import block_tables
 from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
-from reports.plans import stages_svg
-from reports.plans import words as plan_words
+from reports.plans import short_words, stages_svg
 from reports.shortest import ScriptDiff
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -139,7 +138,7 @@ def _plans(report: Report) -> list[dict[str, Any]]:
             "groups": [
                 {
                     "arms": group.arms,
-                    "words": plan_words(group),
+                    "words": short_words(group),
                     "text": group.text,
                     "svg": Markup(stages_svg(group, entry.query)),  # noqa: S704 - our own SVG, texts escaped in it
                 }
