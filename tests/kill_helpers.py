@@ -32,7 +32,9 @@ VICTIMS = ("harness", "arm", "worker")
 MARKS = {"arm": "arm_child.py", "worker": "fake_worker.py"}
 """What stands in the command line of a process of each kind."""
 
-ROUNDS = 15
+ROUNDS = 60
+"""Long enough that a run does not end before it is hit, also where one execution takes milliseconds."""
+
 MOST_KILLS = 3
 WAIT_S = 240.0
 

@@ -40,9 +40,15 @@ def check_complete(run: RunDirectory) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2], ids=VICTIMS)
 def test_kill_9_at_random_points(tpch_sf001: DataSet, tmp_path: Path, seed: int) -> None:
     """Three trials, one per kind of process; `python tests/kill_helpers.py` does 20."""
-    found = trial(seed, tmp_path, tpch_sf001.root)
-    assert found.kills >= 1
-    assert found.problems == [], (tmp_path / "harness.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        found = trial(seed, folder, tpch_sf001.root)
+        assert found.problems == [], (folder / "harness.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+        # A run may end before it is hit; then nothing was tried.
+        if found.kills:
+            return
+    pytest.fail("three runs ended before anything was killed")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
