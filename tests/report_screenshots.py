@@ -1,7 +1,7 @@
 """Pictures of a report page, for looking at and for the README.
 
-    python -m tests.report_screenshots reports/published/latest.html /tmp/shots            three widths, light and dark
-    python -m tests.report_screenshots reports/published/latest.html docs/report.png      the first screen
+python -m tests.report_screenshots reports/published/latest.html /tmp/shots            three widths, light and dark
+python -m tests.report_screenshots reports/published/latest.html docs/report.png      the first screen
 """
 
 from __future__ import annotations
