@@ -162,6 +162,8 @@ class Tier(str, Enum):
 
     LIKELY = "likely"
     CONFIRMED = "confirmed"
+    SINGLE_RUN = "single_run"
+    """As far off as `confirmed`, between a single node and a cluster: such a difference is not run again."""
 
 
 class Verdict(Frozen):

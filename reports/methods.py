@@ -67,6 +67,16 @@ def method_facts(settings: RunSettingsInfo, noise: Noise) -> list[MethodFact]:
             ),
         ),
         MethodFact(
+            name="Re-run",
+            value="arms with as many workers",
+            meaning=(
+                "confirmed and likely differences between them run again in new processes under a new seed, unless the "
+                "run was told not to; a single node against a cluster is not run again, since that is no claim about "
+                "binding: an interval wholly beyond the margin is shown as seen once (a single run), never as "
+                "confirmed, and a likely difference stays inconclusive"
+            ),
+        ),
+        MethodFact(
             name="Totals",
             value="k of N",
             meaning=(

@@ -23,6 +23,7 @@ from harness.stats import (
     series,
     settle,
     spread,
+    stated_once,
     suite_verdict,
 )
 from harness.stats.verdicts import MARGIN
@@ -122,23 +123,32 @@ def query_verdicts(
         for base in bases_of(new, data.arms):
             # The A/A pair is judged at the plain margin: the raised one comes from it.
             margin = MARGIN if data.arms[new].copies == base else noise.query_margin
+            alike = data.arms[base].distributed == data.arms[new].distributed
             found[new, base] = {
                 query: _one_verdict(
-                    data, (cells[base][query], cells[new][query]), (again[base][query], again[new][query]), margin
+                    data, (cells[base][query], cells[new][query]), (again[base][query], again[new][query]), margin,
+                    alike=alike,
                 )
                 for query in data.queries
-            }
+            }  # fmt: skip
     return found
 
 
-def _one_verdict(data: RunData, first: tuple[Cell, Cell], again: tuple[Cell, Cell], margin: float) -> Verdict:
+def _one_verdict(
+    data: RunData, first: tuple[Cell, Cell], again: tuple[Cell, Cell], margin: float, *, alike: bool
+) -> Verdict:
+    """One verdict. `alike`: both arms run on a cluster, or both on a single node, so a re-run is due."""
     base, new = (_times(cell) for cell in first)
     verdict = query_verdict(base, new, sf=data.scale_factor, seed=data.seed, margin=margin)
+    if not needs_recurrence(verdict):
+        return verdict
     base_again, new_again = (_times(cell) for cell in again)
-    if needs_recurrence(verdict) and base_again and any(time is not None for time in (*base_again, *new_again)):
+    # Where none is due, the two sides may still have run again for the sake of other pairs; one of them alone may not.
+    wanted = any if alike else all
+    if base_again and wanted(time is not None for time in (*base_again, *new_again)):
         rerun = query_verdict(base_again, new_again, sf=data.scale_factor, seed=data.seed + 1, margin=margin)
         return settle(verdict, rerun)
-    return verdict
+    return verdict if alike else stated_once(verdict)
 
 
 def _times(cell: Cell) -> tuple[float | None, ...]:

@@ -8,8 +8,8 @@ from harness.model import Reach, Status, Tier, Validation, Verdict, VerdictKind
 from reports.model import Comparison, QueryCell, Report
 
 LEGEND = {
-    "✔": "faster: beyond the margin, confirmed or seen again in an independent re-run",
-    "✖": "slower: beyond the margin, confirmed or seen again in an independent re-run",
+    "✔": "faster: beyond the margin, confirmed or seen again in an independent re-run; (once): not run again",
+    "✖": "slower: beyond the margin, confirmed or seen again in an independent re-run; (once): not run again",
     "=": "equivalent: the interval lies inside the margin",
     "?": "inconclusive: neither a change nor equality is shown",
     "-": "not comparable: no valid times in both arms (see the reason)",
@@ -24,6 +24,9 @@ _MARKS = {
     VerdictKind.INCONCLUSIVE: "?",
     VerdictKind.NOT_COMPARABLE: "-",
 }
+
+_TIER_WORDS = {Tier.LIKELY: " (likely)", Tier.SINGLE_RUN: " (once)"}
+"""What is said behind a direction that is not in the confirmed tier."""
 
 STATUS_WORDS = {
     Status.OK: "ok",
@@ -78,8 +81,8 @@ def factor(verdict: Verdict) -> Factor:
         return Factor(f"{verdict.ratio.value:.2f}x", "equivalent", mark(verdict))
     if verdict.kind is VerdictKind.INCONCLUSIVE:
         return Factor(times, f"{direction}?", mark(verdict))
-    likely = " (likely)" if verdict.tier is Tier.LIKELY else ""
-    return Factor(times, f"{direction}{likely}", mark(verdict))
+    tier = _TIER_WORDS.get(verdict.tier, "") if verdict.tier else ""
+    return Factor(times, f"{direction}{tier}", mark(verdict))
 
 
 def times_and_direction(ratio: float) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from harness.stats import (
     noise_margin,
     query_verdict,
     settle,
+    stated_once,
     suite_verdict,
 )
 from harness.stats.verdicts import query_verdicts
@@ -196,18 +197,35 @@ def test_recurrence(first: Verdict, rerun: Verdict, kind: VerdictKind, tier: Tie
 
 
 @pytest.mark.parametrize(
-    ("verdict", "both", "likely_only"),
-    [
-        (LIKELY_SLOWER, True, True),
-        (CONFIRMED_SLOWER, True, False),
-        (EQUAL, False, False),
-        (OPEN, False, False),
-        (NONE, False, False),
-    ],
+    ("verdict", "due"),
+    [(LIKELY_SLOWER, True), (CONFIRMED_SLOWER, True), (EQUAL, False), (OPEN, False), (NONE, False)],
 )
-def test_what_runs_again(verdict: Verdict, both: bool, likely_only: bool) -> None:
-    assert needs_recurrence(verdict) is both
-    assert needs_recurrence(verdict, confirmed_too=False) is likely_only
+@pytest.mark.parametrize("workers", [(0, 0), (1, 1), (2, 2), (0, 2), (2, 0), (2, 4)])
+def test_what_runs_again(verdict: Verdict, due: bool, workers: tuple[int, int]) -> None:
+    assert needs_recurrence(verdict) is due
+    assert needs_recurrence(verdict, workers=workers) is (due and workers[0] == workers[1])
+
+
+def test_a_single_node_against_a_cluster_is_said_to_be_seen_once() -> None:
+    for first in (CONFIRMED_SLOWER, CONFIRMED_FASTER):
+        got = stated_once(first)
+        assert (got.kind, got.tier, got.recurred, got.ratio) == (first.kind, T.SINGLE_RUN, None, first.ratio)
+        assert "in a single run" in (got.reason or "")
+        assert "not run again" in (got.reason or "")
+        assert not needs_recurrence(got)
+
+
+def test_a_likely_difference_seen_once_is_no_claim() -> None:
+    got = stated_once(LIKELY_SLOWER)
+    assert (got.kind, got.tier, got.recurred) == (K.INCONCLUSIVE, T.LIKELY, None)
+    assert "not run again" in (got.reason or "")
+    assert not flagged(got)
+
+
+@pytest.mark.parametrize("first", [EQUAL, OPEN, NONE, settle(LIKELY_SLOWER, LIKELY_SLOWER)])
+def test_only_candidates_are_seen_once(first: Verdict) -> None:
+    with pytest.raises(ValueError, match="expected a candidate"):
+        stated_once(first)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Both tiers run again, as in the calibration: a re-run is what guards against an accident of one process, and the error
 rates printed in every report hold for the procedure that has it. The pairs are those that a report judges: every arm
-against the baselines, and the A/A arm against its original.
+against the baselines, and the A/A arm against its original. A single node and a cluster differ on nearly every query;
+that would double a run, says nothing about how a strategy binds, and is stated as seen in a single run.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ def queries_to_repeat(
 ) -> tuple[list[str], list[str]]:
     """Queries with a candidate difference between two arms, and the arms concerned; both empty if there is none.
 
-    `rounds` is the number of rounds that every arm has finished.
+    `rounds` is the number of rounds that every arm has finished. Pairs of a single node and a cluster are left out.
     """
     times = {arm.name: _times(collect(samples, arm=arm.name, queries=schedule.queries, rounds=rounds)) for arm in arms}
     raised = _margin(arms, times, sf, schedule.seed)
     originals = {arm.name: arm.copies for arm in arms}
+    # Every cluster of a run has the same number of workers, so 1 stands for it.
+    workers = {arm.name: int(arm.distributed) for arm in arms}
     queries: set[str] = set()
     concerned: set[str] = set()
     for base, new in pairs(arms):
@@ -36,7 +39,7 @@ def queries_to_repeat(
         margin = MARGIN if base in originals[new] else raised
         for query in schedule.queries:
             verdict = query_verdict(times[base][query], times[new][query], sf=sf, seed=schedule.seed, margin=margin)
-            if needs_recurrence(verdict):
+            if needs_recurrence(verdict, workers=(workers[base], workers[new])):
                 queries.add(query)
                 concerned |= {base, new}
     return [name for name in schedule.queries if name in queries], [name for name in schedule.arms if name in concerned]

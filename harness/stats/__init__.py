@@ -33,6 +33,7 @@ from harness.stats.verdicts import (
     not_comparable,
     query_verdict,
     settle,
+    stated_once,
     suite_verdict,
 )
 
@@ -72,6 +73,7 @@ __all__ = [
     "series",
     "settle",
     "spread",
+    "stated_once",
     "suite_ratio",
     "suite_verdict",
 ]
