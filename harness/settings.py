@@ -67,13 +67,20 @@ AA_ARM = "aa"
 """One strategy a second time: what differs between it and its original is noise."""
 
 
+CACHE_VARIABLE = "DF_STRATEGIES_CACHE"
+
+
 def cache_root() -> Path:
-    """Folder for what may be rebuilt at any time (virtual environments). `DF_STRATEGIES_CACHE` moves it."""
-    given = os.environ.get("DF_STRATEGIES_CACHE")
+    """Folder for what may be made again at any time: compiled code, wheels, virtual environments. Not created here.
+
+    `DF_STRATEGIES_CACHE` names it; otherwise it is `datafusion-strategies` below `XDG_CACHE_HOME`, or below `~/.cache`.
+    """
+    given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache").resolve() / "datafusion-strategies"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The specification of XDG_CACHE_HOME says that a relative path is to be ignored.
+    return (base if base.is_absolute() else Path.home() / ".cache").resolve() / "datafusion-strategies"
 
 
 def runs_root() -> Path:

@@ -2,7 +2,7 @@
 
 `ensure_wheels` is what the rest of the harness calls. Nothing here runs a query, and nothing is committed by it: the
 upstream source is fetched from the package registry, checked against a pinned hash and kept in a cache folder outside
-the repository. It may import `harness.errors` and `harness.model` only.
+the repository. It may import `harness.errors`, `harness.model` and `harness.settings` only.
 """
 
 from __future__ import annotations

@@ -23,10 +23,11 @@ from harness.build.compile import PROFILES, compile_target, crates_in_graph
 from harness.build.generate import generate
 from harness.build.hashing import wheel_key
 from harness.build.lock import build_lock
-from harness.build.paths import NATIVE, NATIVE_BINARY, cache_root, check_names, checkout
+from harness.build.paths import NATIVE, NATIVE_BINARY, check_names, checkout
 from harness.build.progress import Progress
 from harness.build.toolchain import BUILD_REQUIREMENTS, check_rust, check_space, ensure_build_env
 from harness.errors import UserError
+from harness.settings import cache_root
 
 KEPT_RESULTS = 16
 """Cached builds to keep: four targets on four commits, about 1 GB."""

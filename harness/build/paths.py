@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.settings import cache_root
 
 STRATEGIES = ("inline", "external", "decorator")
 """The strategies, each a wheel, in the order in which the project tells its story."""
@@ -41,7 +42,6 @@ OWN_PACKAGES = {
 NATIVE_BINARY = "df-strategies-native.exe" if os.name == "nt" else "df-strategies-native"
 
 CHECKOUT_VARIABLE = "DF_STRATEGIES_CHECKOUT"
-CACHE_VARIABLE = "DF_STRATEGIES_CACHE"
 
 
 def checkout() -> Path:
@@ -74,12 +74,6 @@ def checkout() -> Path:
 
 def _is_checkout(root: Path) -> bool:
     return (root / "Cargo.toml").is_file() and (root / "strategies" / "inline").is_dir()
-
-
-def cache_root() -> Path:
-    """Return the folder outside the repository for all that is fetched or compiled (not created here)."""
-    named = os.environ.get(CACHE_VARIABLE)
-    return Path(named).resolve() if named else Path.home() / ".cache" / "datafusion-strategies"
 
 
 def target_dir() -> Path:

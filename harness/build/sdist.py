@@ -13,8 +13,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from harness.build.paths import cache_root
 from harness.errors import HarnessFault, UserError
+from harness.settings import cache_root
 
 VERSION = "55.0.0"
 """Release of datafusion-python that the strategies are built from and compared with."""

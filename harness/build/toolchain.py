@@ -14,9 +14,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.build.paths import cache_root, target_dir
+from harness.build.paths import target_dir
 from harness.build.tomlfile import parse_toml
 from harness.errors import UserError
+from harness.settings import cache_root
 
 MATURIN_VERSION = "1.16.0"
 PROTOC_VERSION = "36.2"
