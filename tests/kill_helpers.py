@@ -61,7 +61,7 @@ class Trial(NamedTuple):
 def arms_of(folder: Path) -> list[Path]:
     """Arms with and without workers, and one of them twice."""
     toy = arm_file(folder, "toy", "toy:make_context", behaviour="ready", kind="baseline")
-    return [toy, arm_file(folder, "single"), aa_file(folder, "twice", "toy")]
+    return [toy, arm_file(folder, "alone"), aa_file(folder, "twice", "toy")]
 
 
 def the_run(root: Path) -> RunDirectory | None:

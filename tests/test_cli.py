@@ -51,7 +51,7 @@ def stored(tpch_sf001: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("stored")
     arms = [
         arm_file(folder, "toy", "toy:make_context", behaviour="ready"),
-        arm_file(folder, "single", kind="baseline"),
+        arm_file(folder, "alone", kind="baseline"),
         arm_file(folder, "bad", "broken:make_context", env={"FIXTURE_MARK": "l_discount BETWEEN"}),
     ]
     done = invoke(command_line(arms, folder / "runs", "--rounds", "5", "--no-recurrence"), tpch_sf001.root)
@@ -235,15 +235,15 @@ def test_a_run_of_another_schema_version(call: Run, stored: Path, tmp_path: Path
 
 
 def test_compare_arms_of_a_run(call: Run, stored: Path) -> None:
-    code, out, _ = call("compare", stored, "--base", "single", "--new", "toy")
+    code, out, _ = call("compare", stored, "--base", "alone", "--new", "toy")
     assert code in (EXIT_OK, EXIT_REGRESSION)
-    assert "prev = single, new = toy, 5 finished rounds" in out
+    assert "prev = alone, new = toy, 5 finished rounds" in out
     assert [line.split(":")[0].strip() for line in out.splitlines()[1:5]] == ["q01", "q06", "TOTAL", "GEOMEAN"]
     assert "2 of 2 queries" in out
 
 
 def test_compare_puts_new_failures_above_the_numbers(call: Run, stored: Path) -> None:
-    code, out, _ = call("compare", stored, "--base", "single", "--new", "bad")
+    code, out, _ = call("compare", stored, "--base", "alone", "--new", "bad")
     assert code == EXIT_REGRESSION
     lines = out.splitlines()
     assert lines[1].startswith("NEWLY FAILING q06: error: error (5 of 5 rounds): RuntimeError: no such function")
@@ -257,7 +257,7 @@ def test_compare_two_runs(call: Run, stored: Path, tmp_path: Path) -> None:
     shutil.copytree(stored, other)
     manifest = json.loads((other / MANIFEST).read_text(encoding="utf-8"))
     write_atomic(other / MANIFEST, json.dumps({**manifest, "run_id": "other"}))
-    code, out, _ = call("compare", stored, other, "--arm", "single")
+    code, out, _ = call("compare", stored, other, "--arm", "alone")
     assert code == EXIT_OK
     assert "made at different times" in out
     assert "equivalent" in out or "inconclusive" in out
@@ -267,7 +267,7 @@ def test_compare_two_runs(call: Run, stored: Path, tmp_path: Path) -> None:
     assert (code, out) == (EXIT_NOT_COMPARABLE, "")
     assert "data: " in err
     assert "--force" in err
-    code, out, _ = call("compare", stored, other, "--arm", "single", "--force")
+    code, out, _ = call("compare", stored, other, "--arm", "alone", "--force")
     assert code == EXIT_OK
     assert "NOTE FORCED although the runs differ in data" in out
 
@@ -275,7 +275,7 @@ def test_compare_two_runs(call: Run, stored: Path, tmp_path: Path) -> None:
 def test_compare_names_what_is_missing(call: Run, stored: Path) -> None:
     code, _, err = call("compare", stored, "--base", "native")
     assert code == EXIT_USAGE
-    assert "has no arm `native`; it has toy, single, bad" in err
+    assert "has no arm `native`; it has toy, alone, bad" in err
     assert call("compare", stored, "--arm", "toy")[0] == EXIT_USAGE
     assert call("compare", stored, stored, "--base", "toy")[0] == EXIT_USAGE
 

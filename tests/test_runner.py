@@ -43,7 +43,7 @@ def go(tpch_sf001: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_run_records_everything(go: Go, tmp_path: Path) -> None:
-    arms = [arm_file(tmp_path, "single"), arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready")]
+    arms = [arm_file(tmp_path, "alone"), arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready")]
     run = go([*arms, aa_file(tmp_path, "twice", "toy")], rounds=2, warmups=1)
     manifest, samples = run.manifest(), run.samples()
     schedule = Schedule.model_validate_json(run.schedule_json())
@@ -63,7 +63,7 @@ def test_a_run_records_everything(go: Go, tmp_path: Path) -> None:
         assert sample.started_at is not None
         assert (run.path / str(sample.log)).is_file()
         assert f"--arms {sample.arm}" in str(sample.repro)
-        if sample.arm == "single":
+        if sample.arm == "alone":
             assert (sample.reach, sample.remote_tasks, sample.stages) == (Reach.SINGLE_NODE, None, None)
         else:
             assert (sample.reach, sample.remote_tasks) == (Reach.DISTRIBUTED, 2)
@@ -183,13 +183,13 @@ def test_declared_limits_are_unsupported_not_errors(go: Go, tmp_path: Path) -> N
 
 
 def test_the_dataframe_form_gives_the_same_answers(go: Go, tmp_path: Path) -> None:
-    run = go([arm_file(tmp_path, "single")], form="dataframe", queries=["q01", "q03", "q06", "q15"])
+    run = go([arm_file(tmp_path, "alone")], form="dataframe", queries=["q01", "q03", "q06", "q15"])
     assert {(s.status, s.validation, s.form) for s in run.samples()} == {(Status.OK, Validation.VALIDATED, "dataframe")}
 
 
 def test_all_queries_of_both_sets_validate(go: Go, tmp_path: Path) -> None:
     for query_set in ("spec", "upstream"):
-        run = go([arm_file(tmp_path, "single")], queries=list(QUERY_IDS), query_set=query_set)
+        run = go([arm_file(tmp_path, "alone")], queries=list(QUERY_IDS), query_set=query_set)
         bad = [(s.query, s.status, s.reason) for s in run.samples() if s.status is not Status.OK]
         assert bad == []
         assert {s.validation for s in run.samples()} <= {Validation.VALIDATED, Validation.VACUOUS}
@@ -252,7 +252,7 @@ def test_an_arm_that_does_not_start_is_one_message(
 
 
 def test_a_time_cap_stops_between_rounds_and_says_so(go: Go, tmp_path: Path) -> None:
-    run = go([arm_file(tmp_path, "single")], queries=["q06"], rounds=50, time_cap_s=0.01)
+    run = go([arm_file(tmp_path, "alone")], queries=["q06"], rounds=50, time_cap_s=0.01)
     assert "stopped by the time cap" in str(run.manifest().stopped_because)
     assert run.manifest().status == "complete"
     assert 1 <= len(run.samples()) < 50

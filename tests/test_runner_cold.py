@@ -61,7 +61,7 @@ def test_a_file_that_the_kernel_does_not_tell_about_is_refused(file: Path, monke
 
 
 def test_a_cold_run_starts_anew_for_every_execution(tpch_sf001: DataSet, tmp_path: Path) -> None:
-    arms = [arm_file(tmp_path, "single"), arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready")]
+    arms = [arm_file(tmp_path, "alone"), arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready")]
     words = command_line(arms, tmp_path / "runs", "--rounds", "1", "--no-recurrence", "--cold")
     del words[words.index("--warmups") : words.index("--warmups") + 2]
     done = invoke(words, tpch_sf001.root)
@@ -84,7 +84,7 @@ def test_a_cold_run_starts_anew_for_every_execution(tpch_sf001: DataSet, tmp_pat
 
 
 def test_warm_ups_and_cold_exclude_each_other(tpch_sf001: DataSet, tmp_path: Path) -> None:
-    words = command_line([arm_file(tmp_path, "single")], tmp_path / "runs", "--cold")
+    words = command_line([arm_file(tmp_path, "alone")], tmp_path / "runs", "--cold")
     words[words.index("--warmups") + 1] = "2"
     done = invoke(words, tpch_sf001.root)
     assert done.returncode == EXIT_USAGE

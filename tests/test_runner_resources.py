@@ -68,7 +68,7 @@ def test_the_peak_starts_again_when_it_is_reset() -> None:
 def run(tpch_sf001: DataSet, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """Two rounds of two queries, warmed up once, with and without workers."""
     folder = tmp_path_factory.mktemp("resources")
-    arms = [arm_file(folder, "single"), arm_file(folder, "toy", "toy:make_context", behaviour="ready")]
+    arms = [arm_file(folder, "alone"), arm_file(folder, "toy", "toy:make_context", behaviour="ready")]
     words = command_line(arms, folder / "runs", "--rounds", "2", "--no-recurrence")
     words[words.index("--warmups") + 1] = "1"
     done = invoke(words, tpch_sf001.root)
@@ -141,7 +141,7 @@ def test_first_fresh_process_mixed_with_steady_state(run: RunDirectory) -> None:
         assert (process.idle_pss_bytes or 0) >= (process.idle_anon_bytes or 0) > 0
         assert (process.life_cpu_s or 0) > 0
         assert process.peak_query in ("q01", "q06")
-    single = resources(run.samples(), run.events(), arm="single", queries=["q01", "q06"])
+    single = resources(run.samples(), run.events(), arm="alone", queries=["q01", "q06"])
     assert single.cluster_ms is None
     assert single.workers_cpu_ms is None
 
@@ -177,5 +177,5 @@ def test_a_driver_that_does_not_tell_counters_is_asked_by_command(tpch_sf001: Da
 
 
 def test_settings_of_a_test_run_are_hot(tmp_path: Path) -> None:
-    settings = run_settings([arm_file(tmp_path, "single")])
+    settings = run_settings([arm_file(tmp_path, "alone")])
     assert (settings.cold, settings.streams) == (False, 0)

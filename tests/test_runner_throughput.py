@@ -95,7 +95,7 @@ def test_streams_go_different_ways_and_every_arm_the_same() -> None:
 
 def test_a_throughput_run(tpch_sf001: DataSet, tmp_path: Path) -> None:
     arms = [
-        arm_file(tmp_path, "single"),
+        arm_file(tmp_path, "alone"),
         arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready"),
         arm_file(tmp_path, "bad", "broken:make_context", env={"FIXTURE_MARK": "l_discount BETWEEN"}),
     ]
@@ -108,7 +108,7 @@ def test_a_throughput_run(tpch_sf001: DataSet, tmp_path: Path) -> None:
     assert run.manifest().status == "complete"
     units = read_units(run)
     assert sorted((entry.arm, entry.round) for entry in units) == sorted(
-        (arm, number) for arm in ("single", "toy", "bad") for number in range(2)
+        (arm, number) for arm in ("alone", "toy", "bad") for number in range(2)
     )
     for entry in units:
         assert [e.query for e in entry.single] == stream_order(["q01", "q06"], 1612, entry.round, -1)
@@ -132,7 +132,7 @@ def test_a_throughput_run(tpch_sf001: DataSet, tmp_path: Path) -> None:
 
 def test_a_throughput_run_goes_on_after_kill_9(tpch_sf001: DataSet, tmp_path: Path) -> None:
     token, out = uuid.uuid4().hex, tmp_path / "runs"
-    words = command_line([arm_file(tmp_path, "single")], out, "--rounds", "4", "--streams", "2")
+    words = command_line([arm_file(tmp_path, "alone")], out, "--rounds", "4", "--streams", "2")
     env = dict(environment(tpch_sf001.root, RUN_TOKEN=token))
     harness = subprocess.Popen(words, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert wait_until(lambda: any(out.glob(f"*/{UNITS}")) or harness.poll() is not None, 200)
@@ -151,7 +151,7 @@ def test_a_throughput_run_goes_on_after_kill_9(tpch_sf001: DataSet, tmp_path: Pa
 
 @pytest.mark.parametrize("option", ["--cold", "--adaptive"])
 def test_options_without_a_meaning_are_refused(tpch_sf001: DataSet, tmp_path: Path, option: str) -> None:
-    words = command_line([arm_file(tmp_path, "single")], tmp_path / "runs", "--streams", "2", option)
+    words = command_line([arm_file(tmp_path, "alone")], tmp_path / "runs", "--streams", "2", option)
     done = invoke(words, tpch_sf001.root)
     assert done.returncode == EXIT_USAGE
     assert f"leave out {option}" in done.stderr
