@@ -20,6 +20,7 @@ from reports.blocks import figures_of, other_builds, trimmed
 from reports.criteria import Criteria
 from reports.decide import decide
 from reports.evidence import ArmFigures, CellFigures, Parts
+from reports.fills import fills
 from reports.headline import make_caveats, make_headline
 from reports.html import render_html
 from reports.inputs import Inputs, read_calibration, read_conformance, read_run
@@ -43,6 +44,7 @@ from reports.plans import query_plans
 from reports.release_lag import ReleaseLag, build_release_lag, load_lag
 from reports.shortest import static_diffs
 from reports.text import render_text
+from reports.upstream import read_upstream
 from reports.usage import UsageRow, usage_rows
 
 FORMS = {
@@ -97,6 +99,7 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
     decision = decide(parts, criteria)
     headline = make_headline(arms, summaries, comparisons, decision, settings)
     caveats = [*make_caveats(settings, noise, provenance, arms), *other_builds(inputs.extras, arms)]
+    absent = sections.absent()
     return Report(
         synthetic=manifest.command_line[:1] == [SYNTHETIC_MARK],
         headline=headline.model_copy(update={"caveats": caveats}),
@@ -110,6 +113,7 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         methods=method_facts(settings, noise),
         calibration=sections.calibration,
         conformance=sections.conformance,
+        upstream_tests=sections.upstream_tests,
         api_surface=sections.api_surface,
         packaging=sections.packaging,
         release_lag=sections.release_lag,
@@ -117,7 +121,8 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         usage=sections.usage,
         plans=sections.plans,
         blocks={name: trimmed(name, inputs.extras[name]) for name in BLOCK_NAMES if name in inputs.extras},
-        absent=sections.absent(),
+        absent=absent,
+        fills=fills(manifest.run_id, absent),
     )
 
 
@@ -215,6 +220,17 @@ def _provenance(manifest: Manifest) -> Provenance:
     )
 
 
+_NOT_THERE = {
+    "calibration": "the calibration table was not computed for this run",
+    "conformance": "the conformance suite was not part of this run",
+    "upstream_tests": "datafusion-python's own suite was not run on the arms of this run",
+    "packaging": "the packages were not measured in this run",
+    "plans": "the run holds no plans",
+    "usage": "the run recorded no processor times, no memory and no starts",
+}
+"""Why a section has no content, where the run itself does not say."""
+
+
 class _Sections:
     """The optional sections of one run, and why the others are absent."""
 
@@ -224,6 +240,7 @@ class _Sections:
         self.missing = inputs.missing
         self.calibration = read_calibration(extras)
         self.conformance = read_conformance(extras)
+        self.upstream_tests = read_upstream(extras, list(inputs.manifest.arms))
         self.packaging: Packaging | None = (
             build_packaging(extras["packaging"], list(inputs.manifest.arms)) if "packaging" in extras else None
         )
@@ -242,22 +259,12 @@ class _Sections:
     def absent(self) -> dict[str, str]:
         """Reasons for the sections that have no content."""
         missing = self.missing
-        found = {}
-        if self.calibration is None:
-            found["calibration"] = missing.get("calibration", "the calibration table was not computed for this run")
-        if self.conformance is None:
-            found["conformance"] = missing.get("conformance", "the conformance suite was not part of this run")
-        if self.packaging is None:
-            found["packaging"] = missing.get("packaging", "the packages were not measured in this run")
+        found = {name: missing.get(name, reason) for name, reason in _NOT_THERE.items() if getattr(self, name) is None}
         if self.api_surface is None:
             found["api_surface"] = "no strategy was in this run"
         elif "api_surface" not in self.extras:
             why = missing.get("api_surface", "they were not asked for")
             found["api_surface"] = f"the public names were not read in this run ({why}); scripts are compared, not run"
-        if self.plans is None:
-            found["plans"] = "the run holds no plans"
-        if self.usage is None:
-            found["usage"] = "the run recorded no processor times, no memory and no starts"
         for name in BLOCK_NAMES:
             if name not in self.extras:
                 found[name] = missing.get(name, "not part of this run")
@@ -276,6 +283,7 @@ class _Sections:
             if table
             else None,
             conformance=conformance_counts(self.conformance, list(arms)) if self.conformance is not None else None,
+            upstream_tests=self.upstream_tests.arms if self.upstream_tests is not None else None,
             **{name: figures_of(self.extras.get(name)) for name in BLOCK_NAMES},
         )
 

@@ -16,7 +16,7 @@ from harness.rundir import RunDirectory
 from reports.datafiles import read_json
 from reports.model import BLOCK_NAMES, CheckRow
 
-EXTRA_FILES = ("api_surface", "calibration", "conformance", "packaging")
+EXTRA_FILES = ("api_surface", "calibration", "conformance", "packaging", "upstream_tests")
 """JSON files that other steps may put into a run directory; each becomes a section."""
 
 

@@ -8,6 +8,7 @@ from reports import words
 from reports.api_diff import StrategySurface
 from reports.blocks import block_tables
 from reports.decision_model import AxisDecision
+from reports.markdown_checks import blank
 from reports.markdown_tools import cell, code, details, table
 from reports.model import Report
 from reports.packaging import PackagingRow
@@ -58,7 +59,7 @@ def _axis(axis: AxisDecision) -> Iterator[str]:
 def api_lines(report: Report) -> Iterator[str]:
     """API surface per strategy, with the shortest script."""
     if report.api_surface is None:
-        yield f"**API surface**: none, {report.absent.get('api_surface', 'no strategy ran')}."
+        yield blank(report, "api_surface", "API surface")
         return
     lines: list[str] = []
     for entry in report.api_surface.strategies:
@@ -103,7 +104,7 @@ def _names(names: list[str]) -> str:
 def packaging_lines(report: Report) -> Iterator[str]:
     """The packaging sheet."""
     if report.packaging is None:
-        yield f"**Packaging**: none, {report.absent['packaging']}."
+        yield blank(report, "packaging", "Packaging")
         return
     head = ["arm", "wheel", "over stock", "native", "over stock", "DataFusion copies", "import ms", "memory by import"]
     lines = list(table(head, [_packaging_row(row) for row in report.packaging.rows]))

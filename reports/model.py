@@ -21,6 +21,7 @@ from reports.decision_model import Decision
 from reports.packaging import Packaging
 from reports.plans import QueryPlans
 from reports.release_lag import ReleaseLag
+from reports.upstream import UpstreamArm, UpstreamSection
 from reports.usage import UsageRow
 
 REPORT_SCHEMA_VERSION = 1
@@ -83,6 +84,7 @@ class Summary(Frozen):
     arms: dict[str, ArmSummary]
     calibration: CalibrationSummary | None = None
     conformance: dict[str, ConformanceCounts] | None = None
+    upstream_tests: dict[str, UpstreamArm] | None = None
     generated_queries: dict[str, JsonValue] | None = None
     surface_coverage: dict[str, JsonValue] | None = None
     boundary: dict[str, JsonValue] | None = None
@@ -277,6 +279,7 @@ class Report(Frozen):
     methods: list[MethodFact]
     calibration: Calibration | None = None
     conformance: list[CheckRow] | None = None
+    upstream_tests: UpstreamSection | None = Field(default=None, description="datafusion-python's own suite")
     api_surface: ApiSurface | None = None
     packaging: Packaging | None = None
     release_lag: ReleaseLag | None = None
@@ -285,6 +288,7 @@ class Report(Frozen):
     decision: Decision
     blocks: dict[str, JsonValue] = Field(default_factory=dict, description="Further results, shown as they are")
     absent: dict[str, str] = Field(default_factory=dict, description="Sections without content, and why")
+    fills: dict[str, str] = Field(default_factory=dict, description="Commands that fill absent sections")
 
     def arm(self, name: str) -> ArmInfo | None:
         """The arm of that name, or None."""

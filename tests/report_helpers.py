@@ -396,6 +396,51 @@ def make_conformance() -> dict[str, Any]:
     }
 
 
+def make_upstream() -> dict[str, Any]:
+    """Results of upstream's suite in the form of `upstream_tests.json`, made by the code that writes it."""
+    from harness.conformance.upstream.model import (
+        Cell,
+        CheckoutRecord,
+        SuiteRow,
+        Summary,
+        UpstreamCounts,
+        UpstreamFile,
+    )
+
+    def test(name: str, stock: str, **arms: Cell) -> SuiteRow:
+        same = Cell(same=True, outcome=stock, remote_tasks=3 if stock == "passed" else 0)  # type: ignore[arg-type]
+        cells = {arm: arms.get(arm, same) for arm in ("inline", "external", "decorator")}
+        return SuiteRow(test=f"tests/test_context.py::{name}", stock=stock, arms=cells)  # type: ignore[arg-type]
+
+    inherent = Cell(
+        same=False, outcome="failed", reason="Exception: AvroFormat", explained="inherent: the wire form knows no Avro"
+    )
+    rows = [
+        test("test_select", "passed"),
+        test("test_avro", "passed", decorator=inherent),
+        test("test_panics", "passed", external=Cell(same=False, outcome="crash", reason="killed by SIGSEGV")),
+        test("test_needs_network", "skipped"),
+    ]
+    counts = {
+        "stock_passed": 3, "kept": 3, "differs": 0, "inherent": 0, "unfinished": 0, "unexplained": 0, "remote": 3,
+        "contexts": 4,
+    }  # fmt: skip
+    figures = {
+        "inline": counts,
+        "external": counts | {"kept": 2, "differs": 1, "unexplained": 1, "remote": 2},
+        "decorator": counts | {"kept": 2, "differs": 1, "inherent": 1, "remote": 2},
+    }
+    made = UpstreamFile(
+        checkout=CheckoutRecord(commit="0123456789abcdef0123456789abcdef01234567", changed=False, datafusion="55.0.0"),
+        collected=4,
+        stock={"passed": 3, "skipped": 1},
+        summary=Summary(upstream_tests={arm: UpstreamCounts(**given) for arm, given in figures.items()}),
+        tests=rows,
+        problems=["tests/test_context.py::test_panics on external: crash, on stock passed: killed by SIGSEGV"],
+    )
+    return made.model_dump(mode="json")
+
+
 def write_run(
     folder: Path,
     samples: list[Sample],
@@ -422,6 +467,7 @@ def write_small(folder: Path = RUN_SMALL) -> Path:
         "packaging": make_packaging(),
         "conformance": make_conformance(),
         "generated_queries": make_generated(),
+        "upstream_tests": make_upstream(),
         "plans": make_plans(arms),
         "calibration": calibrate(suites=20, resamples=1000).model_dump(mode="json"),
     }

@@ -14,6 +14,7 @@ from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
 from reports.plans import short_words, stages_svg
 from reports.shortest import ScriptDiff
+from reports.upstream import upstream_differences
 
 TEMPLATES = Path(__file__).parent / "templates"
 GLOSSARY_FILE = Path(__file__).parents[1] / "glossary.toml"
@@ -29,6 +30,7 @@ CONTENTS = (
     ("usage", "Cost"),
     ("plans", "Plans"),
     ("conformance", "Conformance"),
+    ("upstream", "Upstream tests"),
     ("api", "API"),
     ("packaging", "Packaging"),
     ("decision", "Decision"),
@@ -97,6 +99,7 @@ def render_html(report: Report) -> str:
         lifecycle=_lifecycle(report),
         check_kinds=CHECK_KINDS,
         blocks=block_tables(report),
+        upstream_differences=upstream_differences(report.upstream_tests),
         plans=_plans(report),
         missing_blocks=[name for name in BLOCK_NAMES if name in report.absent],
         roles=ROLES,
