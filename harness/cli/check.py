@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli._options import ARM_FILES, WHEELS
+
 if TYPE_CHECKING:
     from harness.conformance import Check, ConformanceFile
 
@@ -47,20 +49,8 @@ def _parts(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--tier", "tiers", multiple=True, callback=_parts, metavar="TIERS", help="Only must, should or may.")
 @click.option("--check", "ids", multiple=True, callback=_parts, metavar="IDS", help="Only these checks.")
 @click.option("--fast", is_flag=True, help="Only the subset of the normal test run.")
-@click.option(
-    "--arm-file",
-    "arm_files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="TOML file of one more arm; may be repeated. Arms in it take part without being named.",
-)
-@click.option(
-    "--wheels",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Use prebuilt wheels from DIR instead of compiling.",
-)
+@ARM_FILES
+@WHEELS
 @click.option(
     "--out",
     metavar="FILE",

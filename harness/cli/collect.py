@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli._options import folder_of_runs
+
 STANDARD = ("api_surface", "packaging", "calibration")
 PARTS = (*STANDARD, "conformance", "generated_queries")
 
@@ -50,11 +52,9 @@ def _parts(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     type=click.Path(path_type=Path),
     help="Folder with the prebuilt wheels of the run.  [default: as the run was told]",
 )
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder of run directories.  [default: runs]"
-)
+@folder_of_runs("--out")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(run: str, parts: tuple[str, ...], wheels: Path | None, out: Path | None, quiet: bool) -> int:
+def command(run: str, parts: tuple[str, ...], wheels: Path | None, runs_folder: Path, quiet: bool) -> int:
     """Collect what a report has beside timings for a stored run, and write its report again.
 
     RUN is an id, the start of one, a path, or `latest`. `df-strategies run` does this by itself at its end; this is
@@ -62,11 +62,10 @@ def command(run: str, parts: tuple[str, ...], wheels: Path | None, out: Path | N
     """
     from harness.errors import EXIT_OK, EXIT_REGRESSION
     from harness.rundir import RunDirectory, find_run
-    from harness.settings import runs_root
     from reports.build import build_report
     from reports.gather import gather
 
-    directory = RunDirectory.open(find_run(run, out.resolve() if out else runs_root()))
+    directory = RunDirectory.open(find_run(run, runs_folder))
     with directory.lock():
         outcome = gather(directory, parts, wheels=wheels.resolve() if wheels else None, quiet=quiet)
     build_report(directory.path)

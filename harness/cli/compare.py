@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli._options import folder_of_runs
+
 
 @click.command(
     epilog="""\b
@@ -31,11 +33,9 @@ are valid on the same queries. Exit 1: something got slower or newly fails. Exit
 @click.option("--new", metavar="ARM", help="Within one run: what to judge.  [default: every other arm]")
 @click.option("--arm", metavar="ARM", help="Between runs: only this arm.  [default: all that they share]")
 @click.option("--force", is_flag=True, help="Compare runs of other data, machines or settings; the output says so.")
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder of run directories.  [default: runs]"
-)
+@folder_of_runs("--out")
 def command(
-    runs: tuple[str, ...], base: str | None, new: str | None, arm: str | None, force: bool, out: Path | None
+    runs: tuple[str, ...], base: str | None, new: str | None, arm: str | None, force: bool, runs_folder: Path
 ) -> int:
     """Compare stored results: RUNS are ids, starts of ids, paths or `latest`.
 
@@ -44,15 +44,13 @@ def command(
     from harness.cli import _comparing as comparing
     from harness.incumbents import is_results
     from harness.rundir import RunDirectory, find_run
-    from harness.settings import runs_root
 
-    root = out.resolve() if out else runs_root()
     if any(is_results(Path(text)) for text in runs):
         if base or new:
             msg = "--base and --new are for arms within one run; with result files of other tools use --arm"
             raise click.UsageError(msg)
-        return _lay_beside(runs, root, arm, force=force)
-    found = [RunDirectory.open(find_run(text, root)) for text in runs]
+        return _lay_beside(runs, runs_folder, arm, force=force)
+    found = [RunDirectory.open(find_run(text, runs_folder)) for text in runs]
     if len(found) == 1:
         if arm:
             msg = "--arm is for comparing runs; within one run use --base and --new"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli._options import folder_of_runs
+
 
 @click.command(
     epilog="""\b
@@ -28,16 +30,13 @@ trade-off: a failed one takes an option out. Below 80 % of first places under dr
     metavar="FILE",
     help="Where to write the record; `-` prints it.  [default: decision.md beside the report]",
 )
-@click.option(
-    "--runs", metavar="DIR", type=click.Path(path_type=Path), help="Folder of run directories.  [default: runs]"
-)
-def command(run: str, weights: Path | None, print_weights: bool, out: str | None, runs: Path | None) -> None:
+@folder_of_runs("--runs")
+def command(run: str, weights: Path | None, print_weights: bool, out: str | None, runs_folder: Path) -> None:
     """Write the decision record (MADR) that a run's evidence gives under stated weights.
 
     RUN is an id, the start of one, a path, a report.json, or `latest`. Where the code should live and how it should
     bind are answered apart, with how firmly each answer stands and what the evidence cannot say.
     """
-    from harness.settings import runs_root
     from reports.criteria import CRITERIA_FILE, load_criteria
     from reports.madr import render_madr
     from reports.stored import load_report
@@ -46,7 +45,7 @@ def command(run: str, weights: Path | None, print_weights: bool, out: str | None
         click.echo(CRITERIA_FILE.read_text(encoding="utf-8"), nl=False)
         return
     criteria = load_criteria(weights) if weights else None
-    stored = load_report(run, runs.resolve() if runs else runs_root(), criteria)
+    stored = load_report(run, runs_folder, criteria)
     record = render_madr(stored.report)
     if out == "-":
         click.echo(record, nl=False)

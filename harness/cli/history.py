@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli._options import folder_of_runs
+
 if TYPE_CHECKING:
     from reports.history import Night
 
@@ -16,9 +18,6 @@ FILE = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The history.  [default: runs/history/history.jsonl, or $DF_STRATEGIES_HISTORY]",
-)
-RUNS = click.option(
-    "--runs", metavar="DIR", type=click.Path(path_type=Path), help="Folder of run directories.  [default: runs]"
 )
 
 ROUNDS = {"10": ["--rounds", "5", "--interleave", "round"]}
@@ -51,14 +50,13 @@ def command() -> None:
 @command.command(epilog="\b\nExamples:\n  df-strategies history add latest\n")
 @click.argument("run", default="latest")
 @FILE
-@RUNS
-def add(run: str, path: Path | None, runs: Path | None) -> None:
+@folder_of_runs("--runs")
+def add(run: str, path: Path | None, runs_folder: Path) -> None:
     """Add a finished RUN (id, start of one, path, or `latest`)."""
     from harness.rundir import RunDirectory, find_run
-    from harness.settings import runs_root
     from reports.history import append, history_file, night_of
 
-    night = night_of(RunDirectory.open(find_run(run, runs.resolve() if runs else runs_root())))
+    night = night_of(RunDirectory.open(find_run(run, runs_folder)))
     append(path or history_file(), night)
     click.echo(f"added {night.run_id} to {path or history_file()}")
 
@@ -106,13 +104,12 @@ def page(path: Path | None, out: Path | None) -> None:
 @command.command(epilog="\b\nExamples:\n  df-strategies history prune --keep 30\n")
 @click.option("--keep", type=click.IntRange(1), required=True, help="Nights per scale factor whose runs stay.")
 @FILE
-@RUNS
-def prune(keep: int, path: Path | None, runs: Path | None) -> None:
+@folder_of_runs("--runs")
+def prune(keep: int, path: Path | None, runs_folder: Path) -> None:
     """Remove the run directories of older nights; the history keeps their figures. Other runs are left alone."""
-    from harness.settings import runs_root
     from reports.history import history_file, prune_runs
 
-    removed = prune_runs(path or history_file(), runs.resolve() if runs else runs_root(), keep)
+    removed = prune_runs(path or history_file(), runs_folder, keep)
     click.echo(f"{len(removed)} run directories removed")
 
 

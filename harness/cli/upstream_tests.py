@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli._options import ARM_FILES, WHEELS
+
 if TYPE_CHECKING:
     from harness.conformance.upstream import UpstreamFile
 
@@ -36,15 +38,12 @@ SHOWN = 20
     "--arm", "arms", multiple=True, metavar="ARM", help="Arm to test; may be repeated.  [default: all three strategies]"
 )
 @click.option("-k", "select", metavar="EXPRESSION", help="Only tests whose names fit, as pytest's -k.")
-@click.option(
-    "--arm-file", "arm_files", multiple=True, metavar="FILE", type=click.Path(path_type=Path),
-    help="TOML file of one more arm; takes part without being named.",
-)  # fmt: skip
+@ARM_FILES
 @click.option(
     "--stock", default="local", show_default=True, metavar="ARM", help="Arm that the others are held against."
 )
 @click.option("--timeout", type=click.FloatRange(1), metavar="SECONDS", help="Limit for one test.  [default: 90]")
-@click.option("--wheels", metavar="DIR", type=click.Path(path_type=Path), help="Use prebuilt wheels from DIR.")
+@WHEELS
 @click.option(
     "--out", metavar="FILE", type=click.Path(path_type=Path),
     help="Where to write upstream_tests.json (a run directory works too); logs go beside it.",

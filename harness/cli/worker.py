@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli._options import WHEELS
+
 
 @click.command(
     context_settings={"ignore_unknown_options": True},
@@ -29,7 +31,7 @@ The first line on stdout is JSON with the url; SIGTERM drains the worker and end
     type=click.Path(path_type=Path),
     help="TOML file of one more arm.",
 )
-@click.option("--wheels", metavar="DIR", type=click.Path(path_type=Path), help="Use prebuilt wheels from DIR.")
+@WHEELS
 def command(arm: str, arguments: tuple[str, ...], arm_files: tuple[Path, ...], wheels: Path | None) -> None:
     """Start a worker of ARM in its own environment and become it (the process is replaced)."""
     import os
