@@ -41,6 +41,7 @@ from reports.model import (
 )
 from reports.packaging import Packaging, build_packaging
 from reports.plans import query_plans
+from reports.promises import promise_figures, promise_rows
 from reports.release_lag import ReleaseLag, build_release_lag, load_lag
 from reports.shortest import static_diffs
 from reports.text import render_text
@@ -113,6 +114,7 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         methods=method_facts(settings, noise),
         calibration=sections.calibration,
         conformance=sections.conformance,
+        promises=sections.promises,
         upstream_tests=sections.upstream_tests,
         api_surface=sections.api_surface,
         packaging=sections.packaging,
@@ -223,6 +225,7 @@ def _provenance(manifest: Manifest) -> Provenance:
 _NOT_THERE = {
     "calibration": "the calibration table was not computed for this run",
     "conformance": "the conformance suite was not part of this run",
+    "promises": "no conformance check was executed on a strategy of this run",
     "upstream_tests": "datafusion-python's own suite was not run on the arms of this run",
     "packaging": "the packages were not measured in this run",
     "plans": "the run holds no plans",
@@ -240,6 +243,8 @@ class _Sections:
         self.missing = inputs.missing
         self.calibration = read_calibration(extras)
         self.conformance = read_conformance(extras)
+        reach = {name: arm.distributed for name, arm in inputs.manifest.arms.items() if name in strategies}
+        self.promises = promise_rows(self.conformance, reach) if self.conformance is not None else None
         self.upstream_tests = read_upstream(extras, list(inputs.manifest.arms))
         self.packaging: Packaging | None = (
             build_packaging(extras["packaging"], list(inputs.manifest.arms)) if "packaging" in extras else None
@@ -283,6 +288,7 @@ class _Sections:
             if table
             else None,
             conformance=conformance_counts(self.conformance, list(arms)) if self.conformance is not None else None,
+            promises=promise_figures(self.promises),
             upstream_tests=self.upstream_tests.arms if self.upstream_tests is not None else None,
             **{name: figures_of(self.extras.get(name)) for name in BLOCK_NAMES},
         )

@@ -12,6 +12,7 @@ _COMMANDS = {
     "packaging": "df-strategies collect {run} --part packaging",
     "api_surface": "df-strategies collect {run} --part api_surface",
     "conformance": f"df-strategies check --out runs/{{run}} && {AGAIN}",
+    "promises": f"df-strategies check --out runs/{{run}} && {AGAIN}",
     "surface_coverage": f"df-strategies check --check coverage.public_surface --out runs/{{run}} --add && {AGAIN}",
     "generated_queries": f"df-strategies fuzz --out runs/{{run}}/generated_queries.json && {AGAIN}",
     "upstream_tests": f"df-strategies upstream-tests --checkout DIR --out runs/{{run}} && {AGAIN}",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from reports import words
-from reports.markdown_checks import blank, upstream_lines
+from reports.markdown_checks import blank, promise_lines, upstream_lines
 from reports.markdown_parts import (
     api_lines,
     block_lines,
@@ -221,6 +221,7 @@ _SECTIONS: tuple[tuple[str, int, Callable[[Report], Iterable[str]]], ...] = (
     ("cells that do not count", 4, _not_counting),
     ("processor time and memory", 5, usage_lines),
     ("generated queries and further results", 3, block_lines),
+    ("what a user gets", 5, promise_lines),
     ("upstream's own tests", 6, upstream_lines),
     ("plans", 10, _plans),
     ("conformance", 9, _conformance),

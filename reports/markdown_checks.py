@@ -1,4 +1,4 @@
-"""Markdown of what was executed beside the timing: upstream's own suite."""
+"""Markdown of what was executed beside the timing: what a user gets, upstream's own suite."""
 
 from __future__ import annotations
 
@@ -6,16 +6,43 @@ from collections.abc import Iterator
 
 from reports.markdown_tools import cell, details, table
 from reports.model import Report
+from reports.promises import PromiseCell
 from reports.upstream import UpstreamSection, upstream_differences
 
 SHOWN_TESTS = 40
 """Tests listed per arm; the JSON and HTML forms have them all."""
 
 
+PROMISE_WORDS = {"pass": "✔ pass", "partial": "◐ partial", "limit": "≠ limit", "fail": "✖ fail", "not_run": "? not run"}
+
+
 def blank(report: Report, name: str, title: str) -> str:
     """A section that the run does not have: why, and the command that fills it."""
     command = f" Filled by `{report.fills[name]}`" if name in report.fills else ""
     return f"**{title}**: none, {report.absent.get(name, 'not part of this run')}.{command}"
+
+
+def promise_lines(report: Report) -> Iterator[str]:
+    """What a user gets from each strategy, a row per promise, and why a cell is not a plain pass."""
+    rows = report.promises
+    if not rows:
+        yield blank(report, "promises", "What a user gets")
+        return
+    arms = list(rows[0].cells)
+    yield "### What a user gets\n"
+    yield from table(["promise", *arms], [[row.title, *(_promise(row.cells[arm]) for arm in arms)] for row in rows])
+    yield ""
+    lines = [f"- {row.title}: no check executes {cell('; '.join(row.unchecked))}" for row in rows if row.unchecked]
+    for row in rows:
+        for arm, found in row.cells.items():
+            whys = found.reasons
+            lines += [f"- {row.title}, {arm}: {why.outcome} in {cell(why.check)}: {cell(why.reason)}" for why in whys]
+    yield from details("Why, check by check", lines)
+
+
+def _promise(found: PromiseCell) -> str:
+    state = "✔ pass so far" if found.state == "pass" and not found.complete else PROMISE_WORDS[found.state]
+    return f"{state} ({found.words})"
 
 
 def upstream_lines(report: Report) -> Iterator[str]:

@@ -20,6 +20,7 @@ from reports.api_diff import ApiSurface
 from reports.decision_model import Decision
 from reports.packaging import Packaging
 from reports.plans import QueryPlans
+from reports.promises import PromiseFigures, PromiseRow
 from reports.release_lag import ReleaseLag
 from reports.upstream import UpstreamArm, UpstreamSection
 from reports.usage import UsageRow
@@ -84,6 +85,9 @@ class Summary(Frozen):
     arms: dict[str, ArmSummary]
     calibration: CalibrationSummary | None = None
     conformance: dict[str, ConformanceCounts] | None = None
+    promises: dict[str, dict[str, PromiseFigures]] | None = Field(
+        default=None, description="Strategy -> promise -> what the executed checks say"
+    )
     upstream_tests: dict[str, UpstreamArm] | None = None
     generated_queries: dict[str, JsonValue] | None = None
     surface_coverage: dict[str, JsonValue] | None = None
@@ -279,6 +283,7 @@ class Report(Frozen):
     methods: list[MethodFact]
     calibration: Calibration | None = None
     conformance: list[CheckRow] | None = None
+    promises: list[PromiseRow] | None = Field(default=None, description="What a user gets, from executed checks")
     upstream_tests: UpstreamSection | None = Field(default=None, description="datafusion-python's own suite")
     api_surface: ApiSurface | None = None
     packaging: Packaging | None = None

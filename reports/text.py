@@ -143,6 +143,9 @@ def _beside(report: Report) -> Iterator[str]:
         rest = f" ({other})" if other else ""
         musts = f"{counts.must_pass} of {counts.must_total} musts"
         yield from _wrap(f"{arm}: {counts.passed} of {counts.total} checks pass, {musts}{rest}", "  ")
+    for row in report.promises or []:
+        said = "; ".join(f"{arm}: {cell.state.replace('_', ' ')}, {cell.words}" for arm, cell in row.cells.items())
+        yield from _wrap(f"{row.title}: {said}", "  ")
     suite = report.upstream_tests
     if suite is None:
         yield from _wrap(f"upstream's own tests: none, {report.absent['upstream_tests']}", "  ")

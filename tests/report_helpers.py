@@ -356,31 +356,21 @@ def make_packaging() -> dict[str, Any]:
 
 def make_conformance() -> dict[str, Any]:
     """A few checks with every kind of outcome."""
+    passes = {"local": "pass", "inline": "pass", "external": "pass", "decorator": "pass"}
     checks = [
-        (
-            "sources.parquet",
-            "Sources",
-            "must",
-            {"local": "pass", "inline": "pass", "external": "pass", "decorator": "pass"},
-        ),
-        (
-            "writes.copy",
-            "Writes",
-            "must",
-            {"local": "pass", "inline": "pass", "external": "pass", "decorator": "partial"},
-        ),
-        (
-            "udf.window",
-            "Python functions",
-            "should",
-            {"local": "pass", "inline": "xfail", "external": "fail", "decorator": "blocked"},
-        ),
+        ("sources.parquet_file", "21 Sources", "must", passes),
+        ("sources.avro", "21 Sources", "should", passes | {"decorator": "xfail"}),
+        ("writes.copy_to", "23 Writes", "must", passes | {"decorator": "partial"}),
+        ("udf.window_by_value", "25 Python functions", "should", passes | {"inline": "xfail", "external": "fail"}),
+        ("workers.in_process", "18 In-process path", "should", passes | {"local": "blocked"}),
+        ("stores.s3", "22 Object stores", "should", dict.fromkeys(passes, "blocked")),
     ]
     reasons = {
-        "partial": "COPY to CSV is written by the host",
-        "xfail": "declared limit",
-        "fail": "UDF not found",
-        "blocked": "needs udf.scalar",
+        ("decorator", "xfail"): "inherent: the wire form of a plan knows no Avro [AvroFormat]",
+        ("inline", "xfail"): "unfinished: frames are not handed over [row 3 differs]",
+        ("decorator", "partial"): "COPY to CSV is written by the host",
+        ("external", "fail"): "UDF not found",
+        ("local", "blocked"): "does not apply to `local`: it is for distributed",
     }
     return {
         "checks": [
@@ -388,8 +378,14 @@ def make_conformance() -> dict[str, Any]:
                 "id": id_,
                 "area": area,
                 "tier": tier,
-                "title": f"{area}: {id_}",
-                "outcomes": {arm: {"outcome": kind, "reason": reasons.get(kind)} for arm, kind in outcomes.items()},
+                "title": f"{area.partition(' ')[2]}: {id_}",
+                "outcomes": {
+                    arm: {
+                        "outcome": kind,
+                        "reason": None if kind == "pass" else reasons.get((arm, kind), "no S3 server can be started"),
+                    }
+                    for arm, kind in outcomes.items()
+                },
             }
             for id_, area, tier, outcomes in checks
         ]

@@ -29,6 +29,7 @@ CONTENTS = (
     ("queries", "Queries"),
     ("usage", "Cost"),
     ("plans", "Plans"),
+    ("promises", "What you get"),
     ("conformance", "Conformance"),
     ("upstream", "Upstream tests"),
     ("api", "API"),
