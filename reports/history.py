@@ -3,7 +3,8 @@
 Nights are compared through the statistics of a run. Two nights do not take turns, so each time is first divided by that
 of the stock single-node arm in the same round: what the machine did that night meets both alike. A difference is a
 candidate on the night it is first seen, and confirmed when the next comparable night shows it too, against the same
-bases: one odd night opens no alarm. Nights of different machines, data, queries or settings are never compared.
+bases: one odd night opens no alarm. Nights of different machines, data, queries or settings are never compared. A night
+of fewer rounds than a verdict takes says only which queries fail or pass again.
 """
 
 from __future__ import annotations
@@ -116,15 +117,20 @@ class Night(Frozen):
                 found.append(f"{name.replace('_', ' ')} {str(one)[:60]} / {str(two)[:60]}")
         if self.data_fingerprint != other.data_fingerprint:
             found.append(f"data {self.data_fingerprint[:12]} / {other.data_fingerprint[:12]}")
-        for night in (self, other):
-            if night.rounds < MIN_ROUNDS_FOR_VERDICT:
-                found.append(f"{night.run_id} has {night.rounds} of the {MIN_ROUNDS_FOR_VERDICT} rounds that it takes")
-            if REFERENCE not in night.arms:
-                found.append(f"{night.run_id} has no arm `{REFERENCE}` to hold the others against")
+        found += [
+            f"{night.run_id} has no arm `{REFERENCE}` to hold the others against"
+            for night in (self, other)
+            if REFERENCE not in night.arms
+        ]
         pair = [night.arms[REFERENCE].versions for night in (self, other) if REFERENCE in night.arms]
         if len(pair) == 2 and pair[0] != pair[1]:
             found.append(f"the stock arm has other versions: {pair[0]} / {pair[1]}")
         return found
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has the rounds that a verdict on times takes."""
+        return self.rounds >= MIN_ROUNDS_FOR_VERDICT
 
 
 class Finding(Frozen):
@@ -142,6 +148,8 @@ class Judgement(Frozen):
 
     night: str
     base: str | None = Field(default=None, description="Run id of the last comparable night")
+    timed_base: str | None = Field(default=None, description="Run id of the last one that times are held against")
+    untimed: str | None = Field(default=None, description="Why times are not compared; null if they are")
     skipped: list[str] = Field(default_factory=list, description="Newer nights that could not be compared, and why")
     drift: float | None = Field(default=None, description="Geometric mean of the stock arm's times, night over base")
     findings: list[Finding] = Field(default_factory=list)
@@ -310,16 +318,30 @@ def judge(nights: Sequence[Night], night: Night) -> Judgement:
     if not before:
         return Judgement(night=night.run_id, skipped=skipped)
     findings = list(_failures(before[0], night))
-    for arm in night.arms:
-        if arm != REFERENCE and all(arm in entry.arms for entry in before[:1]):
-            findings += _changes(before, night, arm)
+    timed = [entry for entry in before if entry.timed]
+    untimed = _why_untimed(before, night)
+    for arm in night.arms if untimed is None else ():
+        if arm != REFERENCE and arm in timed[0].arms:
+            findings += _changes(timed, night, arm)
+    held = before[0] if untimed else timed[0]
     return Judgement(
         night=night.run_id,
         base=before[0].run_id,
+        timed_base=None if untimed else held.run_id,
+        untimed=untimed,
         skipped=skipped,
-        drift=_drift(before[0], night),
+        drift=_drift(held, night),
         findings=findings,
     )
+
+
+def _why_untimed(before: Sequence[Night], night: Night) -> str | None:
+    """Why the times of a night are held against none of the comparable ones before it; None if they are."""
+    if not night.timed:
+        return f"{night.run_id} has {night.rounds} of the {MIN_ROUNDS_FOR_VERDICT} rounds that a verdict takes"
+    if not any(entry.timed for entry in before):
+        return f"no night before it has the {MIN_ROUNDS_FOR_VERDICT} rounds that a verdict takes"
+    return None
 
 
 def _failures(base: Night, night: Night) -> Iterator[Finding]:

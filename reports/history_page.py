@@ -48,9 +48,13 @@ def judgement_lines(night: Night, found: Judgement) -> Iterator[str]:
         yield f"No comparable night before {night.run_id}: nothing is compared."
     else:
         drift = "" if found.drift is None else f"; the stock arm took {found.drift:.3f} of its time then"
-        yield f"Held against {found.base}{drift}."
+        yield f"Held against {found.timed_base or found.base}{drift}."
+        if found.untimed:
+            yield f"Only failures are compared, with {found.base}: {found.untimed}."
+        elif found.timed_base != found.base:
+            yield f"Failures are held against {found.base}, which has too few rounds for its times."
         if not found.findings:
-            yield "No change that the method can show."
+            yield "No query newly fails." if found.untimed else "No change that the method can show."
     for reason in found.skipped:
         yield f"Passed over, not comparable: {reason}."
 
@@ -71,6 +75,8 @@ def _ratio(night: Night, arm: str) -> str:
         return words.BLANK if arm != "native" else "the base"
     found = entry.geomean_vs_native
     blanks = f", {len(entry.blanks)} do not count" if entry.blanks else ""
+    if not night.timed:
+        return f"{found.value:.3f} in {night.rounds} round{'s' if night.rounds != 1 else ''}, no interval{blanks}"
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]{blanks}"
 
 

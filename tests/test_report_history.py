@@ -26,6 +26,7 @@ from reports.history import (
     read,
 )
 from reports.history_page import judgement_lines, render_history_html, render_history_markdown, write_pages
+from reports.model import Interval
 from tpch.generate import DataSet
 
 QUERIES = [f"q{number:02d}" for number in range(1, 23)]
@@ -135,7 +136,6 @@ def test_other_versions_and_damage_are_one_message(tmp_path: Path):
         ({"query_set_hash": "other"}, "query set hash"),
         ({"workers": 4}, "workers"),
         ({"config": {"distributed.compression": "none"}}, "config"),
-        ({"rounds": 4}, "4 of the 5 rounds"),
         ({"synthetic": True}, "synthetic"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -186,6 +186,35 @@ def test_a_slower_query_is_a_candidate_first_and_an_alarm_once():
     assert mine[5] == [("slower", "confirmed")]
     assert not [entry for said_ in (mine[:4], mine[6:]) for night in said_ for entry in night if "confirmed" in entry]
     assert said[4].alarms() == []
+
+
+def test_a_night_of_few_rounds_says_only_what_fails():
+    """SF10 runs one round a night: no verdict on times, but a query that newly fails is one."""
+    slow = {("decorator", "q07"): 3.0}
+    nights = [make_night(number, rounds=1, slow=slow if number else None) for number in range(2)]
+    nights.append(make_night(2, rounds=1, missing="q03"))
+    found = judge(nights[:2], nights[1])
+    assert (found.base, found.timed_base, found.findings) == ("night-000", None, [])
+    (alarm,) = judge(nights, nights[2]).alarms()
+    assert (alarm.kind, alarm.arm, alarm.query) == ("failing", "inline", "q03")
+    said = " ".join(judgement_lines(nights[1], found))
+    assert "Only failures are compared, with night-000: night-001 has 1 of the 5 rounds that a verdict takes" in said
+    assert "No query newly fails." in said
+    rated = Interval(value=1.02, low=1.02, high=1.02, n=1)
+    arms = {name: arm.model_copy(update={"geomean_vs_native": rated}) for name, arm in nights[0].arms.items()}
+    page = render_history_markdown([nights[0].model_copy(update={"arms": arms})])
+    assert "1.020 in 1 round, no interval" in page
+
+
+def test_times_are_held_against_the_last_night_that_has_enough_rounds():
+    nights = [make_night(0), make_night(1, slow={("inline", "q05"): 0.5}, rounds=1), make_night(2)]
+    found = judge(nights, nights[2])
+    assert (found.base, found.timed_base, found.findings) == ("night-001", "night-000", [])
+    said = " ".join(judgement_lines(nights[2], found))
+    assert "Held against night-000" in said
+    assert "Failures are held against night-001" in said
+    first = judge(nights[1:], nights[2])
+    assert first.untimed == "no night before it has the 5 rounds that a verdict takes"
 
 
 def test_one_odd_night_is_no_alarm():
@@ -276,6 +305,12 @@ def test_pruning_keeps_the_newest_runs_and_every_line(tmp_path: Path):
     assert len(read(path)) == 4
 
 
+@pytest.mark.parametrize("option", ["--out", "--resume", "--streams=4"])
+def test_a_night_refuses_what_it_could_not_add(option: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["history", "night", "--sf", "0.01", option, "x"]) == EXIT_USAGE
+    assert "not for a night" in capsys.readouterr().err
+
+
 def test_two_nights_from_end_to_end(
     tpch_sf001: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -286,7 +321,7 @@ def test_two_nights_from_end_to_end(
     monkeypatch.delenv("DF_STRATEGIES_HISTORY", raising=False)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     toy = arm_file(tmp_path, "toy", "toy:make_context", behaviour="ready", kind="strategy")
-    words = ["history", "night", "--sf", "0.01", "--keep", "1", "--", "--no-baselines", "--arms", "local,toy"]
+    words = ["history", "night", "--sf", "0.01", "--keep", "1", "--no-baselines", "--arms", "local,toy"]
     words += ["--arm-file", str(toy), "--queries", "6", "--rounds", "5", "--warmups", "0", "--no-recurrence"]
     words += ["--no-collect", "--quiet"]
     assert main(words) == EXIT_OK, "nothing to compare with is no failure of the first night"

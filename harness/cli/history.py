@@ -20,9 +20,17 @@ FILE = click.option(
     help="The history.  [default: runs/history/history.jsonl, or $DF_STRATEGIES_HISTORY]",
 )
 
-ROUNDS = {"10": ["--rounds", "5", "--interleave", "round"]}
-"""Options of a night by scale factor. At SF10 the clusters of all arms would not fit beside the data in 16 GB, so they
-take turns by round, and five rounds are what fits into a night."""
+STANDARD = ("--rounds", "10")
+"""Options of a night: a default run, which takes about a quarter of an hour on two cores."""
+
+LARGE = {"10": ("--rounds", "1", "--interleave", "round")}
+"""The same for scale factors at which a verdict's rounds take too long. At SF10 a round is a warm-up pass and a timed
+pass of all arms, about 25 minutes on two cores; five of them and the re-run can take four hours, which with a cold
+build and SF1 is more than a job on a hosted runner may take. The clusters of all arms would not fit beside the data in
+16 GB, so they take turns by round."""
+
+OWN = ("--out", "--resume", "--streams")
+"""Options of a run that a night cannot pass on: it finds its runs by their folder, and a history holds timing runs."""
 
 
 @click.group(
@@ -117,8 +125,13 @@ def prune(keep: int, path: Path | None, runs_folder: Path) -> None:
     context_settings={"ignore_unknown_options": True},
     epilog="""\b
 Examples:
-  df-strategies history night --sf 1 --sf 10
-  df-strategies history night --sf 0.01 -- --rounds 5
+  df-strategies history night
+  df-strategies history night --sf 0.01 --queries 1,6 --rounds 5
+  df-strategies history night --sf 10 --rounds 5             verdicts on times at SF10, in hours
+
+\b
+Rounds: 10, and 1 at SF10. One round runs every query on every arm and validates every answer, so a query that newly
+fails is an alarm; verdicts on times need 5. --rounds is for all scale factors of the night.
 """,
 )
 @click.option("--sf", "scales", multiple=True, default=("1", "10"), show_default=True, help="Scale factors in order.")
@@ -129,28 +142,37 @@ def night(scales: tuple[str, ...], keep: int, path: Path | None, run_options: tu
     """Run every scale factor, add the runs, compare them and write the page. RUN_OPTIONS go to `df-strategies run`.
 
     A scale factor that fails does not keep the others from running. In a GitHub workflow the page also becomes the
-    summary of the job. Exit code: the worst of what happened.
+    summary of the job. Exit code: the worst of what happened; 0 for a first night, which nothing can be compared with.
     """
-    from harness.cli import main
+    from harness.cli import EXIT_INTERRUPTED, main
+    from harness.errors import EXIT_NOT_COMPARABLE, EXIT_OK
     from harness.settings import runs_root
 
+    _refuse(run_options)
     file = ["--file", str(path)] if path else []
     codes = []
     for scale in scales:
         click.echo(f"== night at SF{scale}", err=True)
         before = _runs(runs_root())
-        words = ["run", "--sf", scale, "--make-data", *ROUNDS.get(scale, ["--rounds", "10"]), *run_options]
-        codes.append(main(words))
+        code = main(["run", "--sf", scale, "--make-data", *LARGE.get(scale, STANDARD), *run_options])
+        if code == EXIT_INTERRUPTED:
+            return code
+        codes.append(code)
         codes += [main(["history", "add", str(found), *file]) for found in sorted(_runs(runs_root()) - before)]
-    if 130 in codes:
-        return 130
     judged = main(["history", "compare", *file])
     # The first night of a machine has nothing before it: that is no failure of this night.
-    codes.append(0 if judged == 3 else judged)
+    codes.append(EXIT_OK if judged == EXIT_NOT_COMPARABLE else judged)
     codes.append(main(["history", "page", *file]))
     codes.append(main(["history", "prune", "--keep", str(keep), *file]))
     _summarise(path)
     return max(codes)
+
+
+def _refuse(run_options: tuple[str, ...]) -> None:
+    given = [option for option in OWN if any(word.partition("=")[0] == option for word in run_options)]
+    if given:
+        msg = f"{', '.join(given)}: not for a night. Its runs go below $DF_STRATEGIES_RUNS, or runs."
+        raise click.UsageError(msg)
 
 
 def _runs(root: Path) -> set[Path]:
