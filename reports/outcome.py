@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from harness.errors import EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_REGRESSION
 from harness.model import Frozen, VerdictKind
 from reports import words
+from reports.datafiles import read_json
+from reports.inputs import read_conformance
 from reports.model import Report
+from reports.promises import FAILING
 
 
 class JobOutcome(Frozen):
@@ -65,3 +69,28 @@ def _incomparable(report: Report, judged: list[str], base: str | None) -> Iterat
             yield f"{arm} was not compared with {base}"
         elif entry.suite.ratio is None:
             yield f"{arm} has no ratio to {base}: {entry.suite.reason}"
+
+
+def failed_checks(run_dir: Path, parts: Sequence[str]) -> list[str]:
+    """What failed of the checks in a run directory: must-checks by arm, and arms with unequal generated queries.
+
+    `parts` are those that were collected now: older files say nothing about this run. A failure that is expected
+    strictly is none.
+
+    Raises:
+        HarnessFault: a file is damaged.
+    """
+    found = []
+    documents = {part: read_json(run_dir / f"{part}.json") for part in parts}
+    told = {part: document for part, document in documents.items() if document is not None}
+    if "conformance" in told:
+        for row in read_conformance(told) or []:
+            bad = [arm for arm, outcome in row.outcomes.items() if outcome.outcome in FAILING]
+            if row.tier == "must" and bad:
+                found.append(f"{row.id} ({', '.join(bad)})")
+    if "generated_queries" in told:
+        for arm, counts in told["generated_queries"]["arms"].items():
+            if counts["equal"] != counts["run"]:
+                other = counts["run"] - counts["equal"]
+                found.append(f"{other} of {counts['run']} generated queries unequal ({arm})")
+    return found

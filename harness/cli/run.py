@@ -138,7 +138,8 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--checks/--no-checks",
     default=False,
     show_default=True,
-    help="Behind the timing, also run the fast conformance checks and 200 generated queries per strategy.",
+    help="Behind the timing, also run the fast conformance checks and 200 generated queries per strategy; a failed "
+    "must-check or a query that answers otherwise than one node gives exit code 1.",
 )
 @click.option("--quiet", is_flag=True, help="No progress, results only.")
 @click.pass_context
@@ -254,33 +255,43 @@ def _warn_about_machine(settings: RunSettings) -> None:
 
 def _finish(run: RunDirectory, options: dict[str, Any]) -> int:
     """Collect what timing does not tell, write the report, and say how it went; the exit code follows from that."""
+    from harness.errors import EXIT_REGRESSION
     from harness.runner.ending import ending
 
     if run.manifest().settings.streams:
         return _finish_throughput(run)
     end = ending(run.samples())
+    failed = _gather(run, options)
     if options["report"]:
         from reports.build import build_report
 
-        _gather(run, options)
         build_report(run.path)
         text = run.path / "report.txt"
         if text.is_file():
             click.echo(text.read_text(encoding="utf-8"))
     for line in end.troubled:
         click.echo(f"  {line}", err=True)
+    if failed:
+        click.echo(f"checks failed: {'; '.join(failed)}", err=True)
     click.echo(end.sentence + ".")
     click.echo(f"run {run.path}")
-    return end.exit_code
+    return EXIT_REGRESSION if failed else end.exit_code
 
 
-def _gather(run: RunDirectory, options: dict[str, Any]) -> None:
-    """What the report has beside timings. Whatever fails here is a blank in the report, with its reason."""
+def _gather(run: RunDirectory, options: dict[str, Any]) -> list[str]:
+    """What the report has beside timings, and what failed of the checks that were asked for.
+
+    A part that cannot be collected is a blank in the report, with its reason.
+    """
     from reports.gather import CHECKS, STANDARD, gather
+    from reports.outcome import failed_checks
 
-    parts = (*(STANDARD if options["collect"] else ()), *(CHECKS if options["checks"] else ()))
-    if parts:
-        gather(run, parts, quiet=options["quiet"])
+    standard = STANDARD if options["report"] and options["collect"] else ()
+    parts = (*standard, *(CHECKS if options["checks"] else ()))
+    if not parts:
+        return []
+    outcome = gather(run, parts, quiet=options["quiet"])
+    return failed_checks(run.path, [part for part, reason in outcome.items() if reason is None])
 
 
 def _finish_throughput(run: RunDirectory) -> int:
