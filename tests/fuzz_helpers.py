@@ -27,7 +27,7 @@ def run_fixture(
     """Run generated queries on a fixture arm; `before` is a run to go on with."""
     oracle = fixture_arm(folder, "oracle")
     environments = {each.name: prepare(each, {}) for each in (arm, oracle)}
-    given = {"arms": (arm.name,), "seed": 11, "queries": 40, "batch": 20, "shrinks": 0, **settings}
+    given = {"arms": (arm.name,), "seed": 11, "queries": 40, "batch": 20, "shrinks": 0, "lanes": 1, **settings}
     return run_fuzz(
         FuzzSettings.model_validate(given), [arm], oracle, environments, before=before, checkpoint=checkpoint
     )

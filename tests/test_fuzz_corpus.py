@@ -10,11 +10,11 @@ from fuzz_helpers import fixture_arm
 from harness.arms import all_arms
 from harness.environments import prepare
 from harness.errors import UserError
+from harness.fuzz.batch import make_batch
 from harness.fuzz.command import environments_for
 from harness.fuzz.corpus import CORPUS, CorpusCase, load_case, load_corpus, show_rows, write_case
 from harness.fuzz.model import Case, FuzzSettings
 from harness.fuzz.rerun import rerun
-from harness.fuzz.run import make_batch
 
 
 def case(number: int) -> CorpusCase:

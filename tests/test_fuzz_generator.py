@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from harness.fuzz.batch import Batch, make_batch
 from harness.fuzz.judge import SHAPES
 from harness.fuzz.kinds import Kind
 from harness.fuzz.model import FuzzSettings
 from harness.fuzz.options import DISTRIBUTED_CHOICES, SESSION_CHOICES, WORKER_COUNTS, sample_options
-from harness.fuzz.run import Batch, make_batch
 from harness.fuzz.tables import make_tables, registration, write_table
 
 SETTINGS = FuzzSettings(arms=("inline",), seed=5)
@@ -25,7 +25,7 @@ QUERIES = 60
 DIGEST = """
 import hashlib
 from harness.fuzz.model import FuzzSettings
-from harness.fuzz.run import make_batch
+from harness.fuzz.batch import make_batch
 batch = make_batch(FuzzSettings(arms=("inline",), seed=5), 3, 60)
 print(hashlib.sha256(repr(batch).encode()).hexdigest())
 """

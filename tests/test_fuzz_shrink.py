@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from harness.fuzz.batch import make_batch
 from harness.fuzz.kinds import Kind
 from harness.fuzz.model import FuzzSettings
 from harness.fuzz.queries import make_query
-from harness.fuzz.run import make_batch
 from harness.fuzz.shrink import shrink, smaller_queries, smaller_settings, smaller_tables
 from harness.fuzz.tables import Column, DataTable
 from harness.fuzz.tree import Derived, Expr, Item, Order, Query, Select, SetOperation, Table

@@ -34,6 +34,7 @@ Exit code 1 if an arm gave a wrong answer, an error where one node answers, a cr
 @click.option("--queries", type=click.IntRange(1), help="Queries per arm.  [default: 1000]")
 @click.option("--seed", type=int, help="Seed of everything.  [default: 1612]")
 @click.option("--minutes", type=click.FloatRange(0.01), help="Begin no batch after this long.")
+@click.option("--lanes", type=click.IntRange(1), help="Batches run side by side.  [default: 2]")
 @click.option("--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Limit for one query.  [default: 30]")
 @click.option("--shrinks", type=click.IntRange(0), help="Differences shrunk per arm.  [default: 15]")
 @click.option(
@@ -80,8 +81,9 @@ Exit code 1 if an arm gave a wrong answer, an error where one node answers, a cr
 )
 def command(
     arms: tuple[str, ...], queries: int | None, seed: int | None, minutes: float | None, timeout: float | None,
-    shrinks: int | None, settings: tuple[str, ...], oracle: str, arm_files: tuple[Path, ...], wheels: Path | None,
-    out: Path | None, resume: Path | None, corpus: bool, cases: tuple[Path, ...], keep: Path | None,
+    lanes: int | None, shrinks: int | None, settings: tuple[str, ...], oracle: str, arm_files: tuple[Path, ...],
+    wheels: Path | None, out: Path | None, resume: Path | None, corpus: bool, cases: tuple[Path, ...],
+    keep: Path | None,
 ) -> int:  # fmt: skip
     """Run generated queries on arms and compare every answer with that of single-node DataFusion."""
     from harness.errors import EXIT_OK, EXIT_REGRESSION
@@ -93,7 +95,10 @@ def command(
     out = out or resume
     request = Request(
         arms=arms or ("inline", "external", "decorator"), oracle=oracle, arm_files=arm_files, wheels=wheels, keep=keep,
-        given={"queries": queries, "seed": seed, "minutes": minutes, "timeout_s": timeout, "shrinks": shrinks},
+        given={
+            "queries": queries, "seed": seed, "minutes": minutes, "timeout_s": timeout, "lanes": lanes,
+            "shrinks": shrinks,
+        },
         overrides=settings, before=read_result(resume) if resume is not None else None,
     )  # fmt: skip
     if corpus or cases:

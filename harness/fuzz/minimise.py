@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from harness.fuzz.check import Checker, replace_session
@@ -16,7 +17,10 @@ REPETITIONS = 8
 """Runs of a failing case that tell how often it fails."""
 
 SLOW_BUDGET = 25
-"""Cases tried when each costs a restart or a timeout: a crash or a hang."""
+"""Cases tried when each costs a restart or a timeout: a crash, a hang, an error that takes long to come."""
+
+SLOW_S = 3.0
+"""Seconds after which a failing case is slow: queries take milliseconds."""
 
 ERROR_HEAD = 60
 """Characters of an error that must stay the same while a case shrinks."""
@@ -33,14 +37,16 @@ class Minimiser:
     ) -> Finding | None:
         """The finding for a failing query; None if it does not fail again or proves nothing. `small`: shrink it."""
         case = Case(sql=query.sql(), tables=tables, options=options)
+        begun = time.monotonic()
         again = self._checker.check(case, sort_keys(query), tries=REPETITIONS)
+        slow = again.verdict in (Verdict.CRASH, Verdict.TIMEOUT) or time.monotonic() - begun > SLOW_S
         if again.verdict is Verdict.UNSTABLE:
             return None
         original, repeats = case.sql, again.verdict in BAD
         if repeats and small:
-            query, case = self._shrink(query, case, again)
+            query, case = self._shrink(query, case, again, slow=slow)
         final = again if repeats else judged
-        slow = final.verdict in (Verdict.CRASH, Verdict.TIMEOUT)
+        slow = slow or final.verdict in (Verdict.CRASH, Verdict.TIMEOUT)
         return Finding(
             arm=self._checker.arm.arm.name,
             verdict=final.verdict,
@@ -50,11 +56,12 @@ class Minimiser:
             case=case,
             original_sql=original,
             shrunk=repeats and small,
-            rate=None if slow else self._checker.rate(case, sort_keys(query), REPETITIONS),
+            rate=None
+            if slow or final.verdict in (Verdict.CRASH, Verdict.TIMEOUT)
+            else self._checker.rate(case, sort_keys(query), REPETITIONS),
         )
 
-    def _shrink(self, query: Query, case: Case, judged: Judged) -> tuple[Query, Case]:
-        slow = judged.verdict in (Verdict.CRASH, Verdict.TIMEOUT)
+    def _shrink(self, query: Query, case: Case, judged: Judged, *, slow: bool) -> tuple[Query, Case]:
         budget = SLOW_BUDGET if slow else MAX_ATTEMPTS
         # A fault that shows now and then must be given as many chances as it took to see it.
         often = slow or self._checker.rate(case, sort_keys(query), REPETITIONS) > 0.9

@@ -16,6 +16,9 @@ DEFAULT_QUERIES = 1000
 DEFAULT_BATCH = 40
 """Queries per set of tables: making and registering tables then costs a few percent of the time."""
 
+DEFAULT_LANES = 2
+"""Batches side by side. A query waits for other processes most of its time, so that one lane keeps no core busy."""
+
 DEFAULT_TIMEOUT_S = 30.0
 """Seconds for one query. They take milliseconds; what takes a thousand times that hangs."""
 
@@ -52,6 +55,7 @@ class FuzzSettings(Frozen):
     queries: int = Field(default=DEFAULT_QUERIES, ge=1, description="Queries per arm")
     seed: int
     batch: int = Field(default=DEFAULT_BATCH, ge=1, description="Queries per set of tables and options")
+    lanes: int = Field(default=DEFAULT_LANES, ge=1, description="Batches run side by side, each with its own processes")
     minutes: float | None = Field(default=None, gt=0, description="Begin no batch after this long")
     timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0)
     shrinks: int = Field(default=DEFAULT_SHRINKS, ge=0, description="Differences shrunk per arm; the rest is counted")

@@ -16,7 +16,7 @@ import pyarrow as pa
 from harness.arms import Arm
 from harness.child.keeper import Keeper
 from harness.child.outcome import ArmFailure, first_line
-from harness.child.process import SCRIPT, ArmProcess
+from harness.child.process import ArmProcess
 from harness.cluster import Cluster, WorkerFailed
 from harness.environments import ArmEnvironment
 from harness.errors import HarnessFault
@@ -27,6 +27,8 @@ from harness.settings import CHILD_START_TIMEOUT_S, OPEN_TIMEOUT_S
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+SCRIPT = Path(__file__).with_name("fuzz_child.py")
 
 MAX_RESTARTS = 3
 """Starts in a row without a single answer in between, after which the arm is given up."""
@@ -66,17 +68,31 @@ class FuzzSession:
     _cluster: Cluster | None = None
     _place: Place | None = None
     _fruitless: int = 0
+    _closed: bool = False
 
     def __enter__(self) -> Self:
+        self.begin()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def begin(self) -> None:
+        """Start for the first time.
+
+        Raises:
+            HarnessFault: a worker or the process did not start.
+        """
         try:
             self.start()
         except ArmFailure as failure:
             self.stop()
             msg = f"arm `{self.arm.name}` does not start: {failure.reason}"
             raise HarnessFault(msg) from failure
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Take everything down for good, also from another thread: what is asked of the arm meanwhile fails."""
+        self._closed = True
         self.stop()
 
     def start(self) -> None:
@@ -88,6 +104,9 @@ class FuzzSession:
             HarnessFault: several starts in a row led to nothing.
         """
         self.stop()
+        if self._closed:
+            msg = f"arm `{self.arm.name}` has been closed"
+            raise HarnessFault(msg)
         self._fruitless += 1
         if self._fruitless > MAX_RESTARTS:
             msg = f"arm `{self.arm.name}` was started {MAX_RESTARTS} times without answering; see {self.scratch}"
