@@ -18,6 +18,7 @@ from reports import tables
 from reports.api_diff import ApiSurface, build_api_surface
 from reports.blocks import figures_of, other_builds, trimmed
 from reports.criteria import Criteria
+from reports.curves import FFI_ARM, LINKED_ARM, boundary_tax, memory_tracks
 from reports.decide import decide
 from reports.evidence import ArmFigures, CellFigures, Parts
 from reports.fills import fills
@@ -100,7 +101,10 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
     decision = decide(parts, criteria)
     headline = make_headline(arms, summaries, comparisons, decision, settings)
     caveats = [*make_caveats(settings, noise, provenance, arms), *other_builds(inputs.extras, arms)]
+    tax = boundary_tax(data, cells)
     absent = sections.absent()
+    if tax is None:
+        absent["boundary_tax"] = f"the run has no query that is valid on both {FFI_ARM} and {LINKED_ARM}"
     return Report(
         synthetic=manifest.command_line[:1] == [SYNTHETIC_MARK],
         headline=headline.model_copy(update={"caveats": caveats}),
@@ -121,6 +125,8 @@ def make_report(run_dir: Path, extras: Mapping[str, Any] | None = None, criteria
         release_lag=sections.release_lag,
         decision=decision,
         usage=sections.usage,
+        memory=memory_tracks(inputs.samples, inputs.events, list(manifest.arms)) or None,
+        boundary_tax=tax,
         plans=sections.plans,
         blocks={name: trimmed(name, inputs.extras[name]) for name in BLOCK_NAMES if name in inputs.extras},
         absent=absent,

@@ -14,10 +14,14 @@ _COMMANDS = {
     "conformance": f"df-strategies check --out runs/{{run}} && {AGAIN}",
     "promises": f"df-strategies check --out runs/{{run}} && {AGAIN}",
     "surface_coverage": f"df-strategies check --check coverage.public_surface --out runs/{{run}} --add && {AGAIN}",
+    "boundary": f"df-strategies check --check stream.cost --out runs/{{run}} --add && {AGAIN}",
+    "boundary_tax": "df-strategies run --arms inline,decorator",
+    "scaling": "df-strategies report {run} --scaling RUN",
     "generated_queries": f"df-strategies fuzz --out runs/{{run}}/generated_queries.json && {AGAIN}",
     "upstream_tests": f"df-strategies upstream-tests --checkout DIR --out runs/{{run}} && {AGAIN}",
 }
-"""Section -> command. `DIR` stands for a checkout of datafusion-python."""
+"""Section -> command. `DIR` stands for a checkout of datafusion-python, `RUN` for a run with another number of
+workers."""
 
 
 def fills(run_id: str, absent: Iterable[str]) -> dict[str, str]:

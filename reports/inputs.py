@@ -13,6 +13,7 @@ from harness.errors import HarnessFault, UserError
 from harness.model import Sample
 from harness.provenance import Manifest
 from harness.rundir import RunDirectory
+from reports.curves import boundary_of_checks
 from reports.datafiles import read_json
 from reports.model import BLOCK_NAMES, CheckRow
 
@@ -63,6 +64,9 @@ def read_run(run_dir: Path, extras: Mapping[str, Any] | None = None) -> Inputs:
     covered = found.get("conformance", {}).get("summary", {}).get("surface_coverage")
     if covered and "surface_coverage" not in found:
         found["surface_coverage"] = covered
+    boundary = boundary_of_checks(found.get("conformance"))
+    if boundary and "boundary" not in found:
+        found["boundary"] = boundary
     record = read_json(run_dir / RECORD) or {}
     missing = {part: str(entry["reason"]) for part, entry in record.get("parts", {}).items() if entry.get("reason")}
     return Inputs(manifest, run.samples(), found, missing, run.events(), read_json(run_dir / PLANS) or {})

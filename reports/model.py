@@ -17,6 +17,7 @@ from harness.calibration import Calibration
 from harness.model import Estimate, Frozen, Reach, Status, Validation, Verdict
 from harness.provenance import ConfigDifference, DataRecord, HostRecord, SourceRecord
 from reports.api_diff import ApiSurface
+from reports.curves import BoundaryTax, MemoryTracks
 from reports.decision_model import Decision
 from reports.packaging import Packaging
 from reports.plans import QueryPlans
@@ -289,6 +290,8 @@ class Report(Frozen):
     packaging: Packaging | None = None
     release_lag: ReleaseLag | None = None
     usage: list[UsageRow] | None = Field(default=None, description="Processor time, memory and start-up per arm")
+    memory: list[MemoryTracks] | None = Field(default=None, description="Memory of every process, reading by reading")
+    boundary_tax: BoundaryTax | None = Field(default=None, description="Time over FFI against linked, per query")
     plans: list[QueryPlans] | None = Field(default=None, description="Physical plans, arms with the same one together")
     decision: Decision
     blocks: dict[str, JsonValue] = Field(default_factory=dict, description="Further results, shown as they are")

@@ -35,7 +35,7 @@ INK, MUTED, GOOD, BAD, WARN, NEUTRAL, BAND, ACCENT = (
     "#070707",
     "#080808",
 )
-"""Stand-ins that no plot would use by itself; `_finish` turns them into the page's CSS variables."""
+"""Stand-ins that no plot would use by itself; `to_svg` turns them into the page's CSS variables."""
 
 _VARIABLES = {
     INK: "var(--fg)",
@@ -119,7 +119,7 @@ def _limits(rows: Sequence[Bar], margin: float) -> tuple[float, float]:
 
 def forest(name: str, rows: Sequence[Bar], margin: float, label: str, limits: tuple[float, float] | None = None) -> str:
     """A forest plot on a log axis. Rows without a ratio keep their place and say that there is none."""
-    with _figure(len(rows)) as (figure, axes):
+    with canvas(len(rows)) as (figure, axes):
         axes.axvspan(1 / (1 + margin), 1 + margin, color=BAND, linewidth=0)
         axes.axvline(1.0, color=MUTED, linewidth=1)
         for place, row in enumerate(rows):
@@ -128,7 +128,7 @@ def forest(name: str, rows: Sequence[Bar], margin: float, label: str, limits: tu
         axes.set_yticks(range(len(rows)), [f"{row.label}  {words.mark(row.verdict)}" for row in rows])
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlabel(f"new / base, log; left is faster; band {margin:.1%}", fontsize=8)
-        return _finish(figure, name, label)
+        return to_svg(figure, name, label)
 
 
 def _forest_row(axes: Axes, place: int, verdict: Verdict) -> None:
@@ -166,7 +166,7 @@ def medians(report: Report) -> str | None:
     Cells that do not count have no dot.
     """
     arms = [arm for arm in report.arms if arm.kind != "aa"]
-    with _figure(len(report.queries) + 1) as (figure, axes):
+    with canvas(len(report.queries) + 1) as (figure, axes):
         drawn = [_dots(axes, report, arm.name, number) for number, arm in enumerate(arms)]
         if not any(drawn):
             return None
@@ -176,7 +176,7 @@ def medians(report: Report) -> str | None:
         axes.grid(visible=True, axis="y", color=BAND, linewidth=1)
         axes.set_axisbelow(True)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=3, fontsize=8, frameon=False, labelcolor=INK)
-        return _finish(figure, "medians", "Dot plot: median time of each query on each arm, logarithmic")
+        return to_svg(figure, "medians", "Dot plot: median time of each query on each arm, logarithmic")
 
 
 def _dots(axes: Axes, report: Report, arm: str, number: int) -> int:
@@ -205,7 +205,7 @@ def release_timeline(report: Report) -> str | None:
     if lag is None or not lag.strategies:
         return None
     rows = [row for row in lag.rows if row.strategy == lag.strategies[0].strategy]
-    with _figure(len(rows)) as (figure, axes):
+    with canvas(len(rows)) as (figure, axes):
         for place, row in enumerate(rows):
             if row.engine_days is None or row.python_days is None:
                 axes.text(
@@ -219,14 +219,14 @@ def release_timeline(report: Report) -> str | None:
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(left=-1)
         axes.set_xlabel("◆ engine   ■ datafusion-python   (days)", fontsize=8)
-        return _finish(
+        return to_svg(
             figure, "release-lag", "Timeline: days from a DataFusion major to the engine and to datafusion-python"
         )
 
 
 def history(nights: Sequence[Night], arms: Sequence[str]) -> str | None:
     """Geometric means over native, night by night; None without any. No line joins nights that cannot be compared."""
-    with _figure(9) as (figure, axes):
+    with canvas(9) as (figure, axes):
         drawn = [_nights(axes, nights, arm, number) for number, arm in enumerate(arms)]
         if not any(drawn):
             return None
@@ -242,7 +242,7 @@ def history(nights: Sequence[Night], arms: Sequence[str]) -> str | None:
         axes.set_axisbelow(True)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=8, frameon=False, labelcolor=INK)
         scale = nights[0].scale_factor
-        return _finish(figure, f"history-{scale}", f"Line plot: time over native of each strategy by night, SF{scale}")
+        return to_svg(figure, f"history-{scale}", f"Line plot: time over native of each strategy by night, SF{scale}")
 
 
 def _breaks(nights: Sequence[Night]) -> list[int]:
@@ -282,7 +282,7 @@ def _time_axis(axes: Axes) -> None:
 
 
 @contextmanager
-def _figure(rows: int) -> Iterator[tuple[Figure, Axes]]:
+def canvas(rows: int) -> Iterator[tuple[Figure, Axes]]:
     """One figure of a fixed width with room for `rows` rows; no global state is touched."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -311,7 +311,7 @@ def _figure(rows: int) -> Iterator[tuple[Figure, Axes]]:
         yield figure, axes
 
 
-def _finish(figure: Figure, name: str, label: str) -> str:
+def to_svg(figure: Figure, name: str, label: str) -> str:
     """The figure as an `<svg>` element that can stand in an HTML page."""
     from matplotlib import rc_context
 

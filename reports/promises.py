@@ -72,6 +72,11 @@ class PromiseReason(Frozen):
     outcome: str
     reason: str
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether it is an expected failure that further work would remove."""
+        return self.outcome == "xfail" and not self.reason.startswith(INHERENT)
+
 
 class PromiseFigures(Frozen):
     """One promise on one strategy in figures: `passed` of `ran` executed checks, of `checks` that there are for it."""

@@ -143,16 +143,16 @@ def _beside(report: Report) -> Iterator[str]:
         rest = f" ({other})" if other else ""
         musts = f"{counts.must_pass} of {counts.must_total} musts"
         yield from _wrap(f"{arm}: {counts.passed} of {counts.total} checks pass, {musts}{rest}", "  ")
-    for row in report.promises or []:
-        said = "; ".join(f"{arm}: {cell.state.replace('_', ' ')}, {cell.words}" for arm, cell in row.cells.items())
-        yield from _wrap(f"{row.title}: {said}", "  ")
+    for promise in report.promises or []:
+        states = [f"{arm}: {found.state.replace('_', ' ')}, {found.words}" for arm, found in promise.cells.items()]
+        yield from _wrap(f"{promise.title}: {'; '.join(states)}", "  ")
     suite = report.upstream_tests
     if suite is None:
         yield from _wrap(f"upstream's own tests: none, {report.absent['upstream_tests']}", "  ")
-    for arm, row in (suite.arms if suite is not None else {}).items():
-        split = f"{row.inherent} inherent, {row.unfinished} unfinished, {row.unexplained} unexplained"
-        kept = f"keeps {row.kept} of {row.stock_passed} of upstream's tests that stock passes"
-        yield from _wrap(f"{arm}: {kept}; {row.differs} differ ({split})", "  ")
+    for arm, own in (suite.arms if suite is not None else {}).items():
+        split = f"{own.inherent} inherent, {own.unfinished} unfinished, {own.unexplained} unexplained"
+        kept = f"keeps {own.kept} of {own.stock_passed} of upstream's tests that stock passes"
+        yield from _wrap(f"{arm}: {kept}; {own.differs} differ ({split})", "  ")
     for block in block_tables(report):
         yield f"  {block.title}"
         for row in block.rows:

@@ -112,9 +112,13 @@ def make_sample(arm: str, query: str, round_: int, sequence: int, phase: Phase =
     )
 
 
+PSS_MORE = {("coordinator", 0): 0, ("worker", 0): -5_000_000, ("worker", 1): 5_000_000}
+"""Bytes over 90 MB of each process."""
+
+
 def make_processes(arm: str, time: float, *, memory: bool) -> tuple[ProcessUse, ...]:
     """A coordinator and, unless the arm is single-node, two workers. Memory is read in warm-ups only."""
-    sizes = {"pss_bytes": 90_000_000, "rss_bytes": 120_000_000, "peak_rss_bytes": 150_000_000, "threads": 5}
+    sizes = {"rss_bytes": 120_000_000, "peak_rss_bytes": 150_000_000, "threads": 5}
     roles = [("coordinator", 0)] if arm == "local" else [("coordinator", 0), ("worker", 0), ("worker", 1)]
     return tuple(
         ProcessUse(
@@ -123,20 +127,28 @@ def make_processes(arm: str, time: float, *, memory: bool) -> tuple[ProcessUse, 
             pid=1000 + index,
             cpu_ms=round(time * (1.7 if arm == "local" else 0.6), 3),
             cpu_window="query",
-            **(sizes if memory else {}),
+            **(sizes | {"pss_bytes": 90_000_000 + PSS_MORE[role, index]} if memory else {}),
         )
         for role, index in roles
     )
 
 
 def make_events(arms: list[str]) -> list[dict[str, Any]]:
-    """The start of every arm."""
+    """The start and the stop of every arm."""
     times = {"startup_ms": 700.0, "import_ms": 350.0, "context_ms": 20.0, "register_ms": 60.0}
-    return [
-        {"kind": "start", "at": "2026-01-02T03:04:05+00:00", "arm": arm, **times}
-        | {"cluster_ms": None if arm == "local" else 420.0}
-        for arm in arms
+
+    def life(kind: str, arm: str, size: int) -> dict[str, Any]:
+        uses = [
+            use.model_copy(update={"pss_bytes": size + PSS_MORE[use.role, use.index]})
+            for use in make_processes(arm, 100.0, memory=True)
+        ]
+        given = [use.model_dump(exclude_none=True) for use in uses]
+        return {"kind": kind, "at": "2026-01-02T03:04:05+00:00", "arm": arm, "phase": "timed", "processes": given}
+
+    starts = [
+        life("start", arm, 40_000_000) | times | {"cluster_ms": None if arm == "local" else 420.0} for arm in arms
     ]
+    return [*starts, *(life("stop", arm, 95_000_000) for arm in arms)]
 
 
 def make_plans(arms: list[str], queries: list[str] = QUERIES) -> dict[str, Any]:

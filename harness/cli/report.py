@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FILES = {"text": "report.txt", "markdown": "report.md", "json": "report.json", "html": "report.html"}
 
-MADE_AGAIN = ("plot", "rebuild", "pr_comment", "junit", "exit_code", "samples", "publish")
+MADE_AGAIN = ("scaling", "plot", "rebuild", "pr_comment", "junit", "exit_code", "samples", "publish")
 """Options that need the report itself, not only the file that the run wrote."""
 
 MARKER = "<!-- datafusion-strategies -->"
@@ -29,6 +29,8 @@ Examples:
   df-strategies report latest --rebuild            after an update of the report code
   df-strategies report latest --samples s.parquet  every execution as a table (.parquet or .csv)
   df-strategies report latest --pr-comment --junit junit.xml > comment.md
+  df-strategies report latest --scaling 20261201-10 --scaling 20261201-11
+                                                   runs with other numbers of workers: a curve
   df-strategies report latest --publish            write reports/published/latest.*
 
 \b
@@ -47,6 +49,7 @@ is slower than it; 3 nothing to compare. A workflow to copy: reports/ci/compare-
 )
 @click.option("--plot", is_flag=True, help="Print the ratios with their intervals as a plot of characters.")
 @click.option("--rebuild", is_flag=True, help="Make it again from the samples.")
+@click.option("--scaling", multiple=True, metavar="RUN", help="A run with another number of workers; may be repeated.")
 @click.option("--pr-comment", is_flag=True, help="Print Markdown that fits into a pull-request comment.")
 @click.option(
     "--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML: one case per query and check."
@@ -86,7 +89,7 @@ def command(run: str, **options: Any) -> int:  # fmt: skip
     if not any(options[key] for key in MADE_AGAIN) and (path := _made(run, root, FILES[options["form"]])):
         click.echo(path if options["form"] == "html" else path.read_text(encoding="utf-8"))
         return EXIT_OK
-    stored = load_report(run, root)
+    stored = _scaling(load_report(run, root), options["scaling"], root)
     if options["samples"]:
         _samples(stored, options["samples"])
     if options["junit"]:
@@ -151,6 +154,22 @@ def _samples(stored: Stored, path: Path) -> None:
         msg = f"--samples {path}: the name must end in .csv or .parquet"
         raise click.UsageError(msg)
     click.echo(f"{len(loaded.samples)} samples: {path}", err=True)
+
+
+def _scaling(stored: Stored, others: tuple[str, ...], root: Path) -> Stored:
+    """The report with a scaling curve over its own run and others; the curve stays in the run directory."""
+    from reports.collect import write_document
+    from reports.curves import scaling
+    from reports.stored import load_report
+
+    if not others:
+        return stored
+    if stored.run is None:
+        msg = "--scaling: a report.json cannot keep a curve; give the run"
+        raise click.UsageError(msg)
+    document = scaling([stored.report, *(load_report(other, root).report for other in others)])
+    write_document(stored.folder, "scaling", document)
+    return load_report(str(stored.folder), root)
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reports import plots, words
+from reports import plots, plots_curves, words
 from reports.blocks import block_tables
 from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
@@ -93,6 +93,13 @@ def render_html(report: Report) -> str:
         query_plots=[(name, plots_safe[name]) for name in strategies if name in plots_safe],
         medians_plot=plots_safe.get("medians", ""),
         lag_plot=plots_safe.get("lag", ""),
+        tax_plot=plots_safe.get("tax", ""),
+        scaling_plot=plots_safe.get("scaling", ""),
+        memory_plots=[
+            (entry.arm, plots_safe[f"memory-{entry.arm}"])
+            for entry in report.memory or []
+            if f"memory-{entry.arm}" in plots_safe
+        ],
         comparisons=_totals_order(report),
         statuses=sorted({words.cell_status(cell) for row in report.queries for cell in row.cells.values()}),
         columns=_columns(report),
@@ -102,7 +109,7 @@ def render_html(report: Report) -> str:
         blocks=block_tables(report),
         upstream_differences=upstream_differences(report.upstream_tests),
         plans=_plans(report),
-        missing_blocks=[name for name in BLOCK_NAMES if name in report.absent],
+        missing_blocks=[name for name in BLOCK_NAMES if name in report.absent and name != "scaling"],
         roles=ROLES,
         script_words=script_words,
         lag_defaults=_lag_defaults(report),
@@ -156,7 +163,13 @@ def _plans(report: Report) -> list[dict[str, Any]]:
 def _plots(report: Report) -> dict[str, str]:
     made = {"suite": plots.suite_forest(report)}
     made.update(plots.query_forests(report, "native"))
-    optional = {"medians": plots.medians(report), "lag": plots.release_timeline(report)}
+    made.update({f"memory-{arm}": plot for arm, plot in plots_curves.memories(report).items()})
+    optional = {
+        "medians": plots.medians(report),
+        "lag": plots.release_timeline(report),
+        "tax": plots_curves.tax(report),
+        "scaling": plots_curves.scaling(report),
+    }
     return made | {name: plot for name, plot in optional.items() if plot}
 
 
