@@ -299,6 +299,30 @@ def test_object_stores_that_cannot_be_opened_are_refused_at_once(
 # -- what a plan can tell -------------------------------------------------------------------------------------------
 
 
+def test_options_of_the_planner_are_refused_with_their_neighbours(
+    strategy: Strategy, workers: list[WorkerProcess], split_table: Path
+) -> None:
+    """A misspelt key and a value that an option does not take are named by SET, and change nothing."""
+    code = f"""
+    def said(statement):
+        try:
+            ctx.sql(statement).collect()
+        except Exception as error:
+            return [isinstance(error, Exception), str(error)]
+        return None
+    ctx = session()
+    answer([said("SET distributed.compresion = 'lz4'"), said("SET distributed.max_tasks_per_stage = 'many'"),
+            said("SET distributed.compression = 'zstd'"), ctx.sql({SHUFFLED!r}).to_pydict()])
+    """
+    typo, value, good, got = strategy.run(script(split_table, code), urls_of(workers))
+    assert "compresion" in typo[1]
+    assert "compression'" in typo[1].replace("compresion'", "")
+    assert "many" in value[1]
+    assert "max_tasks_per_stage" in value[1]
+    assert good is None
+    assert got == EXPECTED
+
+
 def test_metrics_of_every_task(strategy: Strategy, workers: list[WorkerProcess], split_table: Path) -> None:
     """The rows that the scans on the workers counted are the rows of the table."""
     code = f"""

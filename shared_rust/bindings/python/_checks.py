@@ -98,14 +98,22 @@ def store_options(stores: object) -> dict[str, dict[str, str]]:
         if not isinstance(url, str) or not isinstance(options, Mapping):
             msg = f"{expected}, got {type(options).__name__} for {url!r}"
             raise TypeError(msg)
-        checked[url] = {str(key): _option(url, str(key), value) for key, value in options.items()}
+        checked[url] = {
+            str(key): option_string(f"option {str(key)!r} of object store {url!r}", value)
+            for key, value in options.items()
+        }
     return checked
 
 
-def _option(url: str, key: str, value: object) -> str:
+def option_string(what: str, value: object) -> str:
+    """Return one option value as the engine parses it.
+
+    Raises:
+        TypeError: no string, number or bool; `what` names the option in the message.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    msg = f"option {key!r} of object store {url!r} must be a string, a number or a bool, got {type(value).__name__}"
+    msg = f"{what} must be a string, a number or a bool, got {type(value).__name__}"
     raise TypeError(msg)

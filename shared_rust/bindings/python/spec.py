@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
-from ._checks import check_token, flag, read_pem, seconds, store_options, string
+from ._checks import check_token, flag, option_string, read_pem, seconds, store_options, string
 
 __all__ = [
     "WORKERS_VARIABLE",
@@ -332,18 +332,8 @@ def option_strings(options: Mapping[str, OptionValue] | DistributedOptions | Non
         if name not in OPTION_NAMES:
             msg = f"unknown option {key!r}{_near(name, OPTION_NAMES)}; known: {', '.join(OPTION_NAMES)}"
             raise ValueError(msg)
-        result[PREFIX + name] = option_string(name, value)
+        result[PREFIX + name] = option_string(f"option {name!r}", value)
     return result
-
-
-def option_string(name: str, value: object) -> str:
-    """Return one option value as the engine parses it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    msg = f"option {name!r} must be a string, a number or a bool, got {type(value).__name__}"
-    raise TypeError(msg)
 
 
 def _near(name: str, known: Iterable[str]) -> str:

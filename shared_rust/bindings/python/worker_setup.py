@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ._checks import store_options
+from ._checks import option_string, store_options
 
 __all__ = ["WorkerSetup", "run_init"]
 
@@ -66,9 +66,12 @@ class WorkerSetup:
 
         Args:
             key: full key, for example `datafusion.execution.batch_size`.
-            value: its value; a bool is written as `true` or `false`.
+            value: its value, a string, a number or a bool.
+
+        Raises:
+            TypeError: a value of another type.
         """
-        self._settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._settings[key] = option_string(f"option {key!r}", value)
 
     def to_json(self) -> str:
         """Return all that was prepared, as the engine reads it."""

@@ -140,8 +140,8 @@ fn with_headers(context: &TaskContext, functions: &Functions) -> Result<TaskCont
     }
     if let Some(cluster) = config.get_extension::<Cluster>() {
         cluster.check_process()?;
-        if let Some(value) = cluster.spec.object_stores.to_header()? {
-            headers.insert(&STORES_HEADER, value);
+        if let Some(value) = cluster.stores_header() {
+            headers.insert(&STORES_HEADER, value.clone());
         }
         if let Some(worker) = local::among(&cluster.members().get_urls()?) {
             config.set_distributed_local_worker_context(worker);

@@ -236,39 +236,37 @@ impl Functions {
         codec: Option<&Arc<dyn PhysicalExtensionCodec>>,
         allowed: bool,
     ) -> Result<()> {
-        for function in &self.entries {
-            let name = function.name.as_str();
-            if function.definition.is_empty() {
-                let known = match function.kind {
-                    SCALAR => state.scalar_functions().contains_key(name),
-                    AGGREGATE => state.aggregate_functions().contains_key(name),
-                    _ => state.window_functions().contains_key(name),
-                };
-                if !known {
-                    return exec_err!(
-                        "The worker does not know the function '{name}'. Let the session send it (allow_python_udfs) to \
-                         workers that accept it (--allow-python-udfs), or register it on every worker (--init)"
-                    );
-                }
-                continue;
-            }
-            let Some(codec) = codec.filter(|_| allowed) else {
-                return exec_err!(
-                    "The worker was sent the function '{name}' as code and does not accept code: start it with \
-                     --allow-python-udfs if everybody who can reach it may run code in it"
-                );
+        let (code, names): (Vec<_>, Vec<_>) = self
+            .entries
+            .iter()
+            .cloned()
+            .partition(|function| !function.definition.is_empty());
+        for Function { kind, name, .. } in &names {
+            let known = match *kind {
+                SCALAR => state.scalar_functions().contains_key(name),
+                AGGREGATE => state.aggregate_functions().contains_key(name),
+                _ => state.window_functions().contains_key(name),
             };
-            match function.kind {
-                SCALAR => {
-                    drop(state.register_udf(codec.try_decode_udf(name, &function.definition)?)?)
-                }
-                AGGREGATE => {
-                    drop(state.register_udaf(codec.try_decode_udaf(name, &function.definition)?)?)
-                }
-                _ => drop(state.register_udwf(codec.try_decode_udwf(name, &function.definition)?)?),
+            if !known {
+                return exec_err!(
+                    "The worker does not know the function '{name}'. Let the session send it (allow_python_udfs) to \
+                     workers that accept it (--allow-python-udfs), or register it on every worker (--init)"
+                );
             }
         }
-        Ok(())
+        let Some(first) = code.first() else {
+            return Ok(());
+        };
+        let Some(codec) = codec.filter(|_| allowed) else {
+            return exec_err!(
+                "The worker was sent the function '{}' as code and does not accept code: start it with \
+                 --allow-python-udfs if everybody who can reach it may run code in it",
+                first.name
+            );
+        };
+        Self { entries: code }
+            .resolve(codec.as_ref())?
+            .register(state)
     }
 }
 

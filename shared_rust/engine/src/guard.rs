@@ -13,12 +13,14 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode,
 };
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use datafusion::physical_plan::{
     Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
 };
@@ -59,6 +61,11 @@ pub fn inspect(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<
     if let Some(reason) = too_deep(plan, config) {
         return Ok(Decision::StayLocal(reason));
     }
+    if plan.exists(|node| Ok(node.is::<BoundedWindowAggExec>()))? && loses_its_order(plan) {
+        return Ok(Decision::StayLocal(
+            "a window needs an order that follows from an equality below an exchange, which does not travel".into(),
+        ));
+    }
     Ok(Decision::Distribute(Without {
         broadcast: limits_a_build_side(plan),
         partial_reduce: plan.exists(|node| Ok(has_grouping_sets(node)))?,
@@ -75,14 +82,7 @@ fn has_grouping_sets(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Rule 1: a `LIMIT` above the broadcast of a build side picks its rows in every consumer task anew, so different
 /// tasks join different rows. Seen as 2550 instead of 2500 rows, now and then.
 fn limits_a_build_side(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let build = if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        (*join.partition_mode() == PartitionMode::CollectLeft).then(|| join.left())
-    } else if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
-        Some(join.left())
-    } else {
-        plan.downcast_ref::<NestedLoopJoinExec>()
-            .map(NestedLoopJoinExec::left)
-    };
+    let build = collects_left(plan).then(|| plan.children()[0]);
     build.is_some_and(has_limit) || plan.children().into_iter().any(limits_a_build_side)
 }
 
@@ -105,7 +105,10 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
         ));
     }
     if !plan.children().is_empty() {
-        return Ok(None);
+        let sent = WIRE_FORM.contains(&plan.name()) || encode(plan, config).is_ok();
+        return Ok(
+            (!sent).then(|| format!("{} has no form in which it could be sent", plan.name()))
+        );
     }
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         return match scan.data_source().downcast_ref::<FileScanConfig>() {
@@ -117,6 +120,68 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
     Ok(encode(plan, config)
         .err()
         .map(|_| format!("{} exists only in this process", plan.name())))
+}
+
+/// Operators with a wire form of their own, so that plans of these alone need not be encoded to know that they can be.
+/// Any other one is tried out: without a form the engine would let every worker wait for a plan that never comes.
+const WIRE_FORM: [&str; 24] = [
+    "AggregateExec",
+    "AnalyzeExec",
+    "BoundedWindowAggExec",
+    "CoalesceBatchesExec",
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "CrossJoinExec",
+    "ExplainExec",
+    "FilterExec",
+    "GlobalLimitExec",
+    "HashJoinExec",
+    "InterleaveExec",
+    "LocalLimitExec",
+    "NestedLoopJoinExec",
+    "ProjectionExec",
+    "RepartitionExec",
+    "SortExec",
+    "SortExec(TopK)",
+    "SortMergeJoinExec",
+    "SortPreservingMergeExec",
+    "SymmetricHashJoinExec",
+    "UnionExec",
+    "UnnestExec",
+    "WindowAggExec",
+];
+
+/// Rule 6: behind an exchange a plan knows the columns of its input and no longer that two of them are equal. A window
+/// whose rows are in order only because of that (sorted by one side of a join, partitioned by the other) fails on the
+/// worker. Seen as "Expects PARTITION BY expression to be ordered".
+fn loses_its_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    as_received(plan).is_none()
+}
+
+/// `plan` as the workers' side of its exchanges sees it; nothing if a window cannot run so.
+fn as_received(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    let inputs = plan
+        .children()
+        .into_iter()
+        .map(as_received)
+        .collect::<Option<Vec<_>>>()?;
+    if plan.is::<RepartitionExec>() && is_exchange(plan) {
+        let partitions = plan.output_partitioning().partition_count();
+        let received = EmptyExec::new(plan.schema()).with_partitions(partitions);
+        return Some(Arc::new(received));
+    }
+    if inputs.is_empty() {
+        return Some(Arc::clone(plan));
+    }
+    let received = Arc::clone(plan).with_new_children(inputs);
+    if !plan.is::<BoundedWindowAggExec>() {
+        // An operator that asks its inputs for more than a stand-in has is no window, and stays as it is.
+        return Some(received.unwrap_or_else(|_| Arc::clone(plan)));
+    }
+    let received = received.ok()?;
+    let window = received.downcast_ref::<BoundedWindowAggExec>()?;
+    window.partition_by_sort_keys().ok()?;
+    Some(received)
 }
 
 /// Rule 4: an operator that needs all rows in one place, or all rows of a key, gets them from an exchange below it. Over
@@ -169,6 +234,7 @@ fn is_exchange(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .is_some_and(|r| matches!(r.partitioning(), Partitioning::Hash(_, _)))
 }
 
+/// Whether it is a join that gathers its first input whole and gives it to every task.
 fn collects_left(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<CrossJoinExec>()
         || plan.is::<NestedLoopJoinExec>()

@@ -11,6 +11,7 @@
 //! | [`membership`] | which workers exist right now |
 //! | [`security`] | TLS, bearer token |
 //! | [`channel`] | connections to workers |
+//! | [`options`] | the options `distributed.*` |
 //! | [`settings`], [`functions`], [`stores`] | session options, the user's functions and object stores on their way to the workers |
 //! | [`session`] | a session that plans distributed queries |
 //! | [`planner`], [`guard`] | distributing a plan, or saying why not |
@@ -26,6 +27,7 @@ pub mod guard;
 pub mod inspect;
 pub mod local;
 pub mod membership;
+pub mod options;
 pub mod planner;
 pub mod security;
 pub mod session;

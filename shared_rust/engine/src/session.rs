@@ -3,16 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{Result, exec_err};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{DistributedConfig, DistributedExt, SessionStateBuilderExt};
 use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+use http::HeaderValue;
 
 use crate::channel::Channels;
 use crate::guard;
 use crate::membership::{Callback, Membership};
+use crate::options::Options;
 use crate::planner::EnginePlanner;
 use crate::spec::ClusterSpec;
 use crate::stores::{self, Opened};
@@ -26,6 +28,7 @@ pub struct Cluster {
     channels: Channels,
     process: u32,
     stores: Opened,
+    stores_header: Option<HeaderValue>,
 }
 
 impl fmt::Debug for Cluster {
@@ -45,6 +48,7 @@ impl Cluster {
             channels: Channels::new(&spec)?,
             process: std::process::id(),
             stores: spec.object_stores.open()?,
+            stores_header: spec.object_stores.to_header()?,
             spec,
         };
         // An option that the engine does not know is found here, where the user can see which call was wrong.
@@ -61,6 +65,11 @@ impl Cluster {
     /// as long as it lives, and a session made later must see files that were written meanwhile.
     pub fn environment(&self) -> Result<Arc<RuntimeEnv>> {
         stores::environment(&self.stores, &RuntimeEnv::default())
+    }
+
+    /// The header that brings the cluster's object stores to a worker; nothing when it has none.
+    pub fn stores_header(&self) -> Option<&HeaderValue> {
+        self.stores_header.as_ref()
     }
 
     /// Refuses a process that was forked from the one that made this cluster: the threads that serve its connections
@@ -90,7 +99,7 @@ impl Cluster {
             .get::<DistributedConfig>()
             .is_none()
         {
-            config.set_distributed_option_extension(DistributedConfig::default());
+            config.set_distributed_option_extension(Options::default());
             // Compressing what never leaves the machine costs about a tenth of a query and saves nothing.
             if self.members.is_static() && self.members.is_loopback() {
                 config
@@ -99,31 +108,10 @@ impl Cluster {
             }
         }
         for (key, value) in &self.spec.options {
-            config
-                .options_mut()
-                .set(key, value)
-                .map_err(|e| unknown_option(key, &config, &e))?;
+            config.options_mut().set(key, value)?;
         }
         Ok(config)
     }
-}
-
-fn unknown_option(key: &str, config: &SessionConfig, error: &DataFusionError) -> DataFusionError {
-    let entries = config.options().entries();
-    let known: Vec<&str> = entries
-        .iter()
-        .map(|e| e.key.as_str())
-        .filter(|k| k.starts_with("distributed."))
-        .collect();
-    if known.contains(&key) {
-        return DataFusionError::Configuration(format!(
-            "Option '{key}' does not take the value given: {error}"
-        ));
-    }
-    DataFusionError::Configuration(format!(
-        "Option '{key}' is unknown: the engine has {}",
-        known.join(", ")
-    ))
 }
 
 /// Makes the session under construction distribute its queries, if its configuration describes a cluster; otherwise

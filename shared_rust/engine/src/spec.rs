@@ -87,7 +87,6 @@ impl ClusterSpec {
                 );
             }
         }
-        spec.object_stores.check()?;
         spec.urls()?;
         Ok(spec)
     }
