@@ -24,6 +24,20 @@ def raised(call):
     except Exception as error:
         return [type(error).__name__, str(error)]
     return None
+from datafusion import functions as f
+EMPTY = "SELECT unnest(make_array(k, v)) AS u FROM t WHERE 1 IS NULL"
+def deep(ctx):
+    frame = ctx.table("t")
+    for _ in range(30):
+        frame = (frame.aggregate([df.col("k")], [f.max(df.col("v")).alias("m")])
+                 .select(df.col("k"), (df.col("m") + df.lit(1)).alias("v")))
+    return frame.sort(df.col("k"))
+def lambdas(ctx):
+    array = f.make_array(df.col("v"), df.lit(2))
+    return ctx.table("t").select(f.any_match(array, lambda x: x > df.lit(1)).alias("a"), df.col("v")).sort(df.col("v"))
+def empty(ctx):
+    return ctx.sql(EMPTY)
+KINDS = [deep, lambdas, empty]
 """
 
 
@@ -278,3 +292,51 @@ def test_a_decorated_class_is_not_called(decorator: Strategy, urls: list[str], s
     kind, message = run(decorator, urls, split_table, "answer(raised(lambda: DistributedSessionContext()))")
     assert kind == "TypeError"
     assert "distributed(ctx, workers)" in message
+
+
+def test_what_cannot_leave_the_host_is_planned_by_it(
+    decorator: Strategy, urls: list[str], split_table: Path, tmp_path: Path
+) -> None:
+    """Plans without a wire form give the stock answer by every way to it, and EXPLAIN says where they run."""
+    told = run(
+        decorator,
+        urls,
+        split_table,
+        f"""
+        ctx, stock = session(), df.SessionContext(df.SessionConfig().with_target_partitions(2))
+        stock.register_parquet("t", {str(split_table)!r})
+        told = {{}}
+        for kind in KINDS:
+            want, path = kind(stock).to_pydict(), {str(tmp_path)!r} + "/" + kind.__name__ + ".parquet"
+            kind(ctx).write_parquet(path)
+            ways = [kind(ctx).to_pydict(), kind(ctx).cache().to_pydict(), kind(ctx).to_arrow_table().to_pydict(),
+                    pa.table(kind(ctx)).to_pydict(), stock.read_parquet(path).to_pydict()]
+            counted = kind(ctx).count() == kind(stock).count()
+            told[kind.__name__] = [counted, [way == want for way in ways]]
+        told["explain"] = ctx.sql("EXPLAIN " + EMPTY).to_pydict()["plan"]
+        answer(told)
+        """,
+    )
+    explain = told.pop("explain")
+    assert told == {kind: [True, [True] * 5] for kind in ("deep", "lambdas", "empty")}
+    assert any("not distributed: its plan cannot leave the host" in plan for plan in explain)
+
+
+def test_only_plans_that_cannot_leave_fall_back(decorator: Strategy, urls: list[str], split_table: Path) -> None:
+    """A strict session refuses them, and errors of the query or of the cluster stay what they were."""
+    strict, wrong, lost = run(
+        decorator,
+        urls,
+        split_table,
+        """
+        strict = raised(lambda: lambdas(session(strict=True)).collect())
+        wrong = raised(lambda: session().sql("SELECT k / 0 FROM t").collect())
+        urls[:] = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+        lost = raised(lambda: session().sql(query).collect())
+        answer([strict, wrong, lost])
+        """,
+    )
+    assert strict[0] == "ValueError"
+    assert "strict" in strict[1]
+    assert "ivide by zero" in wrong[1]
+    assert "127.0.0.1" in lost[1]

@@ -3,10 +3,10 @@
 //! The host knows no such namespace, and an existing session cannot be given one, so the Python layer brings these
 //! statements here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::prelude::SessionConfig;
 use df_strategies_bindings::to_py_err;
 use df_strategies_engine::Cluster;
@@ -17,11 +17,15 @@ use crate::extension::DistributedExtension;
 
 type Changed = Arc<Mutex<BTreeMap<String, String>>>;
 
+/// Refusals that a session remembers: as many queries may fail between one's planning and the question about it.
+const REMEMBERED: usize = 256;
+
 /// Options of the distributed planner in one session: those of its cluster, and what was set since.
 #[pyclass(frozen, module = "datafusion_decorator")]
 pub struct SessionOptions {
     cluster: Arc<Cluster>,
     changed: Changed,
+    refusals: Arc<Mutex<VecDeque<String>>>,
 }
 
 #[pymethods]
@@ -31,6 +35,7 @@ impl SessionOptions {
         Self {
             cluster: Arc::clone(&extension.cluster),
             changed: Changed::default(),
+            refusals: Arc::default(),
         }
     }
 
@@ -47,6 +52,19 @@ impl SessionOptions {
     /// Returns an option to what the cluster's description says.
     fn reset(&self, key: &str) {
         self.changed.lock().remove(key);
+    }
+
+    /// Whether a query must not run where it cannot be distributed.
+    #[getter]
+    fn strict(&self) -> bool {
+        self.cluster.spec.strict
+    }
+
+    /// Whether `message`, an error of the host, tells of a query that arrived here whole and was refused. Otherwise it
+    /// failed on its way: its plan has no form in which it could leave the host.
+    fn refused(&self, message: &str) -> bool {
+        let refusals = self.refusals.lock();
+        refusals.iter().any(|refusal| message.contains(refusal))
     }
 
     /// The value of an option; None of an unknown one.
@@ -75,7 +93,17 @@ impl SessionOptions {
         Self {
             cluster: Arc::clone(&self.cluster),
             changed: Arc::clone(&self.changed),
+            refusals: Arc::clone(&self.refusals),
         }
+    }
+
+    /// Remembers why this side did not plan a query that had arrived whole.
+    pub fn remember(&self, refusal: &DataFusionError) {
+        let mut refusals = self.refusals.lock();
+        if refusals.len() == REMEMBERED {
+            refusals.pop_front();
+        }
+        refusals.push_back(refusal.strip_backtrace());
     }
 }
 

@@ -57,13 +57,18 @@ impl HostPlanner {
     }
 
     async fn plan(&self, plan: &LogicalPlan, host: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let state = self.state(host)?;
-        refuse_changes(plan)?;
+        let remembered = |error| {
+            self.options.remember(&error);
+            error
+        };
+        let state = self.state(host).map_err(remembered)?;
+        refuse_changes(plan).map_err(remembered)?;
         let plan = hydrate(plan, host, Arc::clone(&self.logical_codec), &state).await?;
         let physical = state
             .query_planner()
             .create_physical_plan(&plan, &state)
-            .await?;
+            .await
+            .map_err(remembered)?;
         Ok(HandleExec::new(physical, state.task_ctx()))
     }
 }

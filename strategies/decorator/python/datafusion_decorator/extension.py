@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from datafusion import SessionContext
 
 from . import _native
-from ._checks import store_options
 from ._host_stores import register_on_host
 from .session import decorate
 from .spec import build_spec
@@ -54,7 +54,7 @@ class DistributedExtension:
         """Describe the cluster; no worker is contacted yet."""
         spec, resolver = build_spec(workers, **options)
         self._native = _native.DistributedExtension(spec, resolver)
-        self._stores = store_options(options.get("object_stores") or {})
+        self._stores: dict[str, dict[str, str]] = json.loads(spec).get("object_stores", {})
 
     def __datafusion_session_components__(self, ctx: SessionContext) -> SessionExtensionComponents:
         """Return the codecs that carry plans and tables between the host and the engine."""

@@ -4,6 +4,10 @@ The planner hook sees every query, but no sink: the stock package has no form in
 it. So a write is split here. Its query runs distributed; its sink is the stock package's own, in a session beside the
 user's that plans locally and shares its tables, functions, settings and object stores. Batches stream from one to the
 other.
+
+A query whose plan has no form in which it could reach the engine at all (nested too deeply for protobuf, a kind of
+table or function that the wire form does not know) is planned by the stock package, in that session beside, and EXPLAIN
+says so.
 """
 
 from __future__ import annotations
@@ -45,6 +49,29 @@ _GLOB = frozenset("*?[")
 
 _GLOB_LOCATION = re.compile(r"\bLOCATION\s+'([^']*[*?\[][^']*)'", re.IGNORECASE)
 
+_RUNNERS = (
+    "__arrow_c_stream__",
+    "__repr__",
+    "_repr_html_",
+    "cache",
+    "collect",
+    "collect_column",
+    "collect_partitioned",
+    "count",
+    "describe",
+    "execute_stream",
+    "execute_stream_partitioned",
+    "execution_plan",
+    "explain",
+    "show",
+    "to_arrow_table",
+    "to_pandas",
+    "to_polars",
+    "to_pydict",
+    "to_pylist",
+)
+"""Methods of a frame that plan its query."""
+
 _WRITERS = ("write_csv", "write_json", "write_parquet", "write_parquet_with_options", "write_table")
 
 
@@ -70,6 +97,31 @@ class _Session:
         elif isinstance(result, SessionContext) and "_options" not in vars(result):
             decorate(result, self.options)
         return result
+
+    def host_planned(self, frame: DataFrame, error: Exception) -> tuple[DataFrame, str] | None:
+        """Return a frame that the stock package plans, and why; None when `error` is the query's own.
+
+        Raises:
+            ValueError: the session is strict.
+        """
+        failed = _planning_error(frame)
+        if failed is None or self.options.refused(str(error)) or self.options.refused(str(failed)):
+            return None
+        beside = self.sink_session()
+        plan = frame.logical_plan()
+        local = beside.create_dataframe_from_logical_plan(plan)
+        if _planning_error(local) is not None:
+            return None
+        reason = f"its plan cannot leave the host ({_first_line(failed)})"
+        if self.options.strict:
+            msg = f"This session is strict and the query cannot be distributed: {reason}"
+            raise ValueError(msg) from error
+        if isinstance(plan.to_variant(), Explain):
+            shown = local.to_pydict()
+            notes = [f"not distributed: {reason}\n" if "physical" in kind else "" for kind in shown["plan_type"]]
+            shown["plan"] = [note + text for note, text in zip(notes, shown["plan"], strict=True)]
+            local = beside.from_pydict(shown)
+        return local, reason
 
     def sink_session(self) -> SessionContext:
         """Return a session that writes: the user's own as it is now, but with the local planner.
@@ -159,10 +211,43 @@ class _Session:
         return self.ctx.empty_table()
 
 
+def _planning_error(frame: DataFrame) -> Exception | None:
+    """Return why a frame cannot be planned as it is, or None if it can."""
+    try:
+        DataFrame.execution_plan(frame)
+    except Exception as error:  # noqa: BLE001  the stock package raises what its native side did, of any kind
+        return error
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def _adopting(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._session.adopt(method(self, *args, **kwargs))
+
+    return wrapper
+
+
+def _running(method: Callable[..., Any], distributed: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Wrap a method that plans the frame's query; `distributed` is what stands for it as long as workers can run it."""
+
+    @functools.wraps(method)
+    def wrapper(self: DistributedDataFrame, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return (distributed or method)(self, *args, **kwargs)
+        except Exception as error:
+            planned = self._session.host_planned(self, error)
+            if planned is None:
+                raise
+        local, reason = planned
+        if method.__name__ == "explain":
+            print(f"not distributed: {reason}")  # where the stock method prints the plan
+        return method(local, *args, **kwargs)
 
     return wrapper
 
@@ -205,17 +290,20 @@ def _reading(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _adopt_results(decorated: type[_T]) -> type[_T]:
-    """Wrap the inherited methods that write, and those that return a frame or a context, which stay decorated so."""
+    """Wrap the inherited methods that run or write a query, and those whose result is a frame or a context."""
     stock = decorated.__mro__[1]
     for name, method in vars(stock).items():
         if not inspect.isfunction(method) or name in vars(decorated):
             continue
         if name in _READERS:
             setattr(decorated, name, _reading(method))
-        elif method.__annotations__.get("return") in _ADOPTED:
-            setattr(decorated, name, _adopting(method))
         elif name in _WRITERS:
-            setattr(decorated, name, _writing(method))
+            setattr(decorated, name, _running(method, _writing(method)))
+        else:
+            adopts = method.__annotations__.get("return") in _ADOPTED
+            wrapped = _running(method) if stock is DataFrame and name in _RUNNERS else method
+            if wrapped is not method or adopts:
+                setattr(decorated, name, _adopting(wrapped) if adopts else wrapped)
     return decorated
 
 
