@@ -19,7 +19,7 @@ from harness.model import Frozen
 FAILED: tuple[SuiteOutcome, ...] = ("failed", "error", "crash", "timeout", "not_run")
 """Outcomes of a test that an arm does not get through; skipped and expected failures are neither passed nor failed."""
 
-MAX_REASON = 600
+MAX_REASON = 300
 """Characters of a reason that the report keeps; the run directory has all of it."""
 
 
