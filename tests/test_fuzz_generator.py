@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from harness.fuzz.judge import SHAPES
 from harness.fuzz.kinds import Kind
 from harness.fuzz.model import FuzzSettings
 from harness.fuzz.options import DISTRIBUTED_CHOICES, SESSION_CHOICES, WORKER_COUNTS, sample_options
+from harness.fuzz.queries import QueryMaker
+from harness.fuzz.scope import Field, Scope
 from harness.fuzz.tables import make_tables, registration, write_table
 
 SETTINGS = FuzzSettings(arms=("inline",), seed=5)
@@ -83,6 +86,19 @@ def test_single_node_sessions_get_no_distributed_options() -> None:
     options = sample_options(random.Random(1))
     assert not [key for key in options.config(distributed=False) if key.startswith("distributed.")]
     assert options.config(distributed=True)["distributed.file_scan_config_bytes_per_partition"] == "1"
+
+
+def test_what_depends_on_the_place_of_a_row_stands_over_a_total_order() -> None:
+    """Otherwise one node alone has several right answers, and any other one looks like a fault."""
+    scope = Scope((Field("t1.k", Kind.INT), Field("t1.s", Kind.TEXT), Field("t1.id", Kind.INT)), key=("t1.id",))
+    seen = 0
+    for seed in range(600):
+        text = QueryMaker(random.Random(seed)).over(scope).sql()
+        call, _, over = text.partition(" OVER (")
+        if call.removeprefix("CAST(").startswith(("row_number", "ntile", "lag", "lead", "nth_value")):
+            seen += 1
+            assert re.search(r"ORDER BY .*t1\.id (ASC|DESC)", over), text
+    assert seen > 60
 
 
 @pytest.mark.parametrize("layout", ["plain", "sorted", "partitioned", "csv", "json"])

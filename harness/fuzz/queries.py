@@ -160,7 +160,8 @@ class QueryMaker(SourceMaker):
             over, args = self._over(scope, total)
             if self.chance(0.6):
                 kind, template = self.rng.choice(POSITIONS)
-                text = template.replace("{0}", over).replace("{1}", f"{{{len(args)}}}")
+                # Not one replacement after the other: the OVER clause has a `{1}` of its own.
+                text = over.join(part.replace("{1}", f"{{{len(args)}}}") for part in template.split("{0}"))
                 return Expr(kind, text, (*args, self.expr(kind, scope, 1)))
             return self._framed(scope, over, args, self.rng.choice(FRAMES))
         over, args = self._over(scope, None)
