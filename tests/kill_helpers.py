@@ -70,11 +70,11 @@ def the_run(root: Path) -> RunDirectory | None:
     return RunDirectory(found[0].parent) if found else None
 
 
-def trial(seed: int, folder: Path, data_root: Path) -> Trial:
+def trial(seed: int, folder: Path, data_root: Path, rounds: int = ROUNDS) -> Trial:
     """Carry out one trial; victim, number of kills and moments follow from the seed."""
     chance, victim = random.Random(seed), VICTIMS[seed % len(VICTIMS)]
     token, out = uuid.uuid4().hex, folder / "runs"
-    words = command_line(arms_of(folder), out, "--rounds", str(ROUNDS), "--seed", str(seed), "--no-recurrence")
+    words = command_line(arms_of(folder), out, "--rounds", str(rounds), "--seed", str(seed), "--no-recurrence")
     env = dict(environment(data_root, RUN_TOKEN=token))
     log = (folder / "harness.log").open("ab")
 
@@ -159,6 +159,9 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help="rounds of a run; fewer will do where executions are slow"
+    )
+    parser.add_argument(
         "--data", type=Path, help="data root that has SF0.01 (made below a temporary folder if not given)"
     )
     given = parser.parse_args()
@@ -171,7 +174,7 @@ def main() -> int:
         for seed in range(given.first, given.first + given.trials):
             place = Path(folder) / str(seed)
             place.mkdir()
-            found = trial(seed, place, root)
+            found = trial(seed, place, root, given.rounds)
             failed += bool(found.problems)
             print(found, flush=True)
     print(f"{given.trials - failed} of {given.trials} trials went as they must")

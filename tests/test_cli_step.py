@@ -13,6 +13,7 @@ import pytest
 from harness.errors import EXIT_OK, EXIT_USAGE
 from harness.model import Status, Validation
 from harness.rundir import MANIFEST, RunDirectory
+from harness.settings import AA_ARM, BASELINES
 from runner_helpers import ROOT
 
 SHORT = ("--sf", "0.01", "--queries", "6", "--no-collect", "--no-checks", "--quiet")
@@ -48,7 +49,7 @@ def test_a_machine_without_data_gets_to_a_report(fresh: dict[str, str]) -> None:
     assert list(first.manifest().arms) == ["inline"]
     assert first.manifest().settings.rounds == 1
     assert not (first.path / "report.html").exists()
-    assert list(second.manifest().arms) == ["inline", "local", "native", "aa"]
+    assert list(second.manifest().arms) == ["inline", *BASELINES, AA_ARM]
     assert (second.path / "report.html").is_file()
     for run in (first, second):
         assert run.manifest().status == "complete"
