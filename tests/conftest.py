@@ -13,9 +13,6 @@ pytest_plugins = ["strategy_fixtures"]
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# Not yet seen to pass as a whole on the newest build of the strategies; run them by name.
-collect_ignore = ["test_fuzz_arms.py", "test_fuzz_corpus.py"]
-
 
 @pytest.fixture(scope="session")
 def tpch_sf001(tmp_path_factory: pytest.TempPathFactory) -> DataSet:
