@@ -60,8 +60,9 @@ DEFAULT_THROUGHPUT_ROUNDS = 3
 DEFAULT_SEED = 1612
 """Any fixed number would do; this one is the upstream issue that asks the question."""
 
-BASELINES = ("local", "native")
-"""Arms of every run: the cost of distribution (stock, single node) and the floor of the engine (Rust, no Python)."""
+BASELINES = ("local", "single", "native")
+"""Arms of every run: stock on a single node, which users know; the engine without Python on a single node, which says
+what distribution costs and what the build does; and the engine without Python on workers, the floor of bindings."""
 
 AA_ARM = "aa"
 """One strategy a second time: what differs between it and its original is noise."""

@@ -41,7 +41,8 @@ def make_headline(
 
 _BASE_WORDS = {
     "native": "Against the native driver on the same engine (1.00 means that Python and the binding cost nothing)",
-    "local": "Against stock datafusion on a single node (what distribution costs at this size)",
+    "single": "Against the same engine on a single node (what distribution costs at this size on one machine)",
+    "local": "Against stock datafusion on a single node (distribution, and the difference of the two builds)",
 }
 
 

@@ -29,8 +29,8 @@ from harness.stats import (
 from harness.stats.verdicts import MARGIN
 from reports.model import ArmSummary, Comparison, GapRow, Noise, QueryCell, QueryRow, interval
 
-BASES = ("native", "local")
-"""Arms that every other arm is compared with: the floor of the engine, and single node."""
+BASES = ("native", "single", "local")
+"""Arms that every other arm is compared with: the floor of the engine, the engine on a single node, and stock."""
 
 Cells = Mapping[str, Mapping[str, Cell]]
 

@@ -34,7 +34,7 @@ def load(folder: Path, text: str) -> None:
 
 def test_the_shipped_arms() -> None:
     arms = shipped_arms()
-    assert set(arms) == {"inline", "external", "decorator", "local", "native", "aa"}
+    assert set(arms) == {"inline", "external", "decorator", "local", "single", "native", "aa"}
     assert {path.stem for path in ARM_FILES.glob("*.toml")} == set(arms), "a file is named after its arm"
     assert [name for name, arm in arms.items() if arm.kind == "strategy"] == ["decorator", "external", "inline"]
     assert not arms["local"].distributed

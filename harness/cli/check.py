@@ -18,7 +18,7 @@ Examples:
   df-strategies check --arm decorator --tier must
   df-strategies check --arm inline --area 23,25       writes and Python functions
   df-strategies check --check sources.csv_options     one check, with its log path
-  df-strategies check --arm inline --out runs/latest --add    more outcomes for the same file
+  df-strategies check --arm inline --out runs/<id> --add    more outcomes for the same file
   df-strategies check --list --area 35                what is checked, without running it
   df-strategies check --arm-file my-arm.toml --arm mine
 

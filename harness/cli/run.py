@@ -49,7 +49,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     "--baselines/--no-baselines",
     default=True,
     show_default=True,
-    help="Add local, native and the A/A arm. Without them figures have no floor and no noise to hold against.",
+    help="Add local, single, native and the A/A arm. Without them figures have no floor and no noise to hold against.",
 )
 @click.option(
     "--arm-file",

@@ -17,7 +17,7 @@ Examples:
   git clone https://github.com/apache/datafusion-python
   df-strategies upstream-tests --checkout datafusion-python
   df-strategies upstream-tests --checkout datafusion-python --arm decorator -k "udf or udaf"
-  df-strategies upstream-tests --checkout datafusion-python --out runs/latest
+  df-strategies upstream-tests --checkout datafusion-python --out runs/<id>
 
 \b
 Every `SessionContext` that a test makes is the strategy's, with two workers; Python functions are allowed. The suite

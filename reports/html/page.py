@@ -14,6 +14,7 @@ from reports.datafiles import read_toml
 from reports.model import BLOCK_NAMES, ArmInfo, ArmSummary, Comparison, GapRow, Report
 from reports.plans import short_words, stages_svg
 from reports.shortest import ScriptDiff
+from reports.tables import BASES
 from reports.upstream import upstream_differences
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -233,7 +234,7 @@ def _gates(report: Report) -> list[tuple[str, list[Any]]]:
 
 def _bases(report: Report) -> list[str]:
     """Bases that have a column of their own in the per-query table."""
-    return [base for base in ("native", "local") if any(entry.base == base for entry in report.comparisons)]
+    return [base for base in BASES if any(entry.base == base for entry in report.comparisons)]
 
 
 def _columns(report: Report) -> list[tuple[str, bool]]:

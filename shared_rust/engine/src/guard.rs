@@ -20,7 +20,9 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::windows::BoundedWindowAggExec;
+use datafusion::physical_plan::windows::{
+    BoundedWindowAggExec, WindowAggExec, get_ordered_partition_by_indices,
+};
 use datafusion::physical_plan::{
     Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
 };
@@ -29,7 +31,9 @@ use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedCodec,
 };
 
-use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use prost::Message;
 
@@ -61,7 +65,7 @@ pub fn inspect(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<
     if let Some(reason) = too_deep(plan, config) {
         return Ok(Decision::StayLocal(reason));
     }
-    if plan.exists(|node| Ok(node.is::<BoundedWindowAggExec>()))? && loses_its_order(plan) {
+    if plan.exists(|node| Ok(is_window(node)))? && loses_its_order(plan) {
         return Ok(Decision::StayLocal(
             "a window needs an order that follows from an equality below an exchange, which does not travel".into(),
         ));
@@ -117,9 +121,12 @@ fn unsendable(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<O
             None => Ok(None),
         };
     }
-    Ok(encode(plan, config)
-        .err()
-        .map(|_| format!("{} exists only in this process", plan.name())))
+    let Ok(bytes) = encode(plan, config) else {
+        return Ok(Some(format!("{} exists only in this process", plan.name())));
+    };
+    // Seen with a series of which no column is wanted: it arrives with all of them.
+    let same = decode(&bytes, config).is_ok_and(|arrived| arrived.schema() == plan.schema());
+    Ok((!same).then(|| format!("{} arrives with other columns", plan.name())))
 }
 
 /// Operators with a wire form of their own, so that plans of these alone need not be encoded to know that they can be.
@@ -174,14 +181,24 @@ fn as_received(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> 
         return Some(Arc::clone(plan));
     }
     let received = Arc::clone(plan).with_new_children(inputs);
-    if !plan.is::<BoundedWindowAggExec>() {
+    if !is_window(plan) {
         // An operator that asks its inputs for more than a stand-in has is no window, and stays as it is.
         return Some(received.unwrap_or_else(|_| Arc::clone(plan)));
     }
     let received = received.ok()?;
-    let window = received.downcast_ref::<BoundedWindowAggExec>()?;
-    window.partition_by_sort_keys().ok()?;
+    if let Some(window) = received.downcast_ref::<BoundedWindowAggExec>() {
+        window.partition_by_sort_keys().ok()?;
+    }
+    if let Some(window) = received.downcast_ref::<WindowAggExec>() {
+        let keys = window.window_expr().first()?.partition_by();
+        let ordered = get_ordered_partition_by_indices(keys, window.input()).ok()?;
+        (ordered.len() == keys.len()).then_some(())?;
+    }
     Some(received)
+}
+
+fn is_window(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>()
 }
 
 /// Rule 4: an operator that needs all rows in one place, or all rows of a key, gets them from an exchange below it. Over
@@ -268,6 +285,14 @@ fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option
             column.name()
         )));
     }
+    if config.options().execution.split_file_groups_by_statistics
+        && !files.output_ordering.is_empty()
+    {
+        return Ok(Some(
+            "files that were put in order by their statistics cannot be divided evenly over tasks"
+                .into(),
+        ));
+    }
     let kind = files.file_source().file_type().to_string();
     // The engine splits files over tasks without asking.
     if !files.file_source().supports_repartitioning() {
@@ -296,14 +321,8 @@ fn lossy_reader(files: &FileScanConfig, config: &SessionConfig) -> Result<Option
     if !matches!(kind.as_str(), "csv" | "json") {
         return Ok(None);
     }
-    let codec = DistributedCodec::new_combined_with_user(config);
-    let returned = datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec(
-        &bytes,
-        built_in_functions(),
-        &codec,
-    );
     // A function of the user in the scan's projection: only a worker that was sent it can read this.
-    let Ok(returned) = returned else {
+    let Ok(returned) = decode(&bytes, config) else {
         return Ok(reason("an expression in the scan"));
     };
     Ok(if reader_options(&plan) == reader_options(&returned) {
@@ -366,6 +385,11 @@ fn encode(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<Vec<u
     let codec = DistributedCodec::new_combined_with_user(config);
     physical_plan_to_bytes_with_extension_codec(Arc::clone(plan), &codec)
         .map(|bytes| bytes.to_vec())
+}
+
+fn decode(bytes: &[u8], config: &SessionConfig) -> Result<Arc<dyn ExecutionPlan>> {
+    let codec = DistributedCodec::new_combined_with_user(config);
+    physical_plan_from_bytes_with_extension_codec(bytes, built_in_functions(), &codec)
 }
 
 /// Depth from which a plan is tried out: protobuf decoding stops at 100 nested messages, and a plan node with its

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{Result, not_impl_err};
+use datafusion::common::{DataFusionError, Result, not_impl_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -57,8 +57,11 @@ impl HostPlanner {
     }
 
     async fn plan(&self, plan: &LogicalPlan, host: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let remembered = |error| {
-            self.options.remember(&error);
+        let remembered = |error: DataFusionError| {
+            // The host found every column when it made the plan: one that is missing here got lost on the way.
+            if !matches!(error.find_root(), DataFusionError::SchemaError(..)) {
+                self.options.remember(&error);
+            }
             error
         };
         let state = self.state(host).map_err(remembered)?;
