@@ -21,7 +21,7 @@ from reports.stored import PUBLISHED
 MAX_BYTES = 2_000_000
 """All forms of one report together: they are committed, and a clone should stay small."""
 
-WHOLE = ("local", "single", "native", "inline", "external", "decorator")
+WHOLE = ("local", "native", "inline", "external", "decorator")
 """Arms without which a report does not answer the question."""
 
 QUERIES = 22

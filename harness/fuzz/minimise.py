@@ -19,8 +19,12 @@ REPETITIONS = 8
 SLOW_BUDGET = 25
 """Cases tried when each costs a restart or a timeout: a crash, a hang, an error that takes long to come."""
 
-SLOW_S = 3.0
-"""Seconds after which a failing case is slow: queries take milliseconds."""
+RESERVE = 80
+"""Cases tried at least by each step of a shrink that is not slow: enough to halve a small table to a few rows."""
+
+SLOW_S = 9.0
+"""Seconds after which a failing case is slow. Queries take milliseconds, on a busy machine a second or two; a task that
+waits for a plan that never comes gives up after ten."""
 
 ERROR_HEAD = 60
 """Characters of an error that must stay the same while a case shrinks."""
@@ -76,7 +80,8 @@ class Minimiser:
 
         state = (query, case.tables, case.options)
         for step in (_queries, _settings, _tables, _queries, _tables, _settings):
-            state, budget = shrink(state, step, fails, budget)
+            # A query that takes all attempts would leave none for the data, which a reader has to look at too.
+            state, budget = shrink(state, step, fails, budget if slow else max(budget, RESERVE))
         return state[0], Case(sql=state[0].sql(), tables=state[1], options=state[2])
 
 
