@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli._options import ARM_FILES
+
 if TYPE_CHECKING:
     from harness.rundir import RunDirectory
     from harness.settings import RunSettings
@@ -51,14 +53,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     show_default=True,
     help="Add local, single, native and the A/A arm. Without them figures have no floor and no noise to hold against.",
 )
-@click.option(
-    "--arm-file",
-    "arm_files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="TOML file of one more arm; may be repeated. Arms in it take part without being named.",
-)
+@ARM_FILES
 @click.option(
     "--wheels",
     metavar="DIR",

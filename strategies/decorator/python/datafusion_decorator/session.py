@@ -104,8 +104,10 @@ class _Session:
         Raises:
             ValueError: the session is strict.
         """
+        if self.options.refused(str(error)):
+            return None
         failed = _planning_error(frame)
-        if failed is None or self.options.refused(str(error)) or self.options.refused(str(failed)):
+        if failed is None or self.options.refused(str(failed)):
             return None
         beside = self.sink_session()
         plan = frame.logical_plan()
